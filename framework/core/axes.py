@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from framework.core.errors import ShapeError
+from framework.core.errors import AxisError, ShapeError
 
 N = TypeVar("N")
 
@@ -14,11 +14,11 @@ def normalize_axis(axis: int, ndim: int, where: str | None = None, fix: str | No
     """An axis of `ndim` counted from the front; a single number takes 0 and -1.
 
     Raises:
-        ShapeError: there is no such axis.
+        AxisError: there is no such axis.
     """
     size = max(ndim, 1)
     if not -size <= axis < size:
-        raise ShapeError(
+        raise AxisError(
             "the axis is out of range",
             where=where,
             received=f"axis {axis} of {ndim} dimensions",

@@ -74,6 +74,10 @@ class ShapeError(OarError, ValueError):
     """An array has a shape or a dtype that the operation does not take."""
 
 
+class AxisError(ShapeError, IndexError):
+    """An axis is out of range."""
+
+
 class ForeignNameError(OarError, AttributeError):
     """A name of Paddle or torch that the core has not; `fix` is the line to write. See core/foreign_names.txt."""
 

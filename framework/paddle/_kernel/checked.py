@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar, cast
 
+from framework.paddle._kernel.errors import ArgumentTypeError
 from framework.paddle._kernel.mode import mode
+from framework.paddle._kernel.tensor import Tensor
 
+_Checked = TypeVar("_Checked", bound=Callable[..., object])
 P = ParamSpec("P")
 ResultT = TypeVar("ResultT")
 
@@ -22,3 +25,24 @@ def checked(function: Callable[P, ResultT]) -> Callable[P, ResultT]:
         return function(*args, **kwargs)
 
     return call
+
+
+def tensors_only(*names: str) -> Callable[[_Checked], _Checked]:
+    """Let a function refuse other things than Tensors as these leading arguments, by a TypeError as Paddle does."""
+
+    def decorate(function: _Checked) -> _Checked:
+        @functools.wraps(function)
+        def call(*args: object, **kwargs: object) -> object:
+            for index, name in enumerate(names):
+                value = args[index] if index < len(args) else kwargs.get(name)
+                if not isinstance(value, Tensor):
+                    raise ArgumentTypeError(
+                        f"{name} is a Tensor",
+                        where=f"paddle.{function.__name__}",
+                        received=type(value).__name__,
+                    )
+            return function(*args, **kwargs)
+
+        return cast("_Checked", call)
+
+    return decorate

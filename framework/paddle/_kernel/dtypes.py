@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
-from framework.paddle._kernel.errors import ArgumentTypeError, ShapeError
+from framework.paddle._kernel.errors import ArgumentTypeError, OperandError, ShapeError
 from framework.paddle._kernel.mode import mode
 
 
@@ -126,7 +126,7 @@ def set_default_dtype(d: object) -> None:
     """Make new floating-point Tensors float16, bfloat16, float32 or float64."""
     kind = _named(d)
     if kind.numpy not in INEXACT or kind.name.startswith("complex"):
-        raise ShapeError(
+        raise OperandError(
             "the default data type is a floating-point one",
             where="paddle.set_default_dtype",
             received=repr(d),

@@ -30,6 +30,31 @@ class KernelTypeError(ShapeError, RuntimeError):
     """An operation does not compute with this type of values: Paddle has no kernel for it, a RuntimeError."""
 
 
+class AssertedError(ShapeError, AssertionError):
+    """What Paddle asserts of an argument does not hold."""
+
+
+class DivisorError(ShapeError, ZeroDivisionError):
+    """A number that is divided by is 0."""
+
+
+class AxisError(ShapeError, IndexError):
+    """An axis is out of range: some of Paddle's functions raise IndexError, others ValueError."""
+
+
+def require(
+    holds: bool, problem: str, where: str, received: object, kind: type[ShapeError] = ShapeError
+) -> None:
+    """Raise `kind` unless a condition of an argument holds.
+
+    Args:
+        problem: What is asked of the argument.
+        where: The function, "paddle.diff".
+    """
+    if not holds:
+        raise kind(problem, where=where, received=str(received))
+
+
 class OperandError(ShapeError, TypeError):
     """An operation cannot compute with what it got: in Paddle a TypeError in static mode, a ValueError in dynamic."""
 
@@ -79,6 +104,7 @@ def in_paddle_words(error: errors.ShapeError) -> ShapeError:
     """The error of a function of the core as that of an operation."""
     if isinstance(error, ShapeError):
         return error
-    return ShapeError(
+    kind = AxisError if isinstance(error, IndexError) else ShapeError
+    return kind(
         error.problem, where=error.where, received=error.received, allowed=error.allowed, fix=error.fix
     )

@@ -25,12 +25,68 @@ class LoDTensor:
         self._lengths: list[list[int]] = []
 
     def set(self, array: npt.ArrayLike, place: object, zero_copy: bool = False) -> None:
-        """Take these values; lengths stay as they are."""
-        self._values = np.array(array)
+        """Take these values; lengths stay as they are. Raises: ShapeError: they are no numbers."""
+        values = np.array(array)
+        if values.dtype == object or values.dtype.kind in "US":
+            raise ShapeError(
+                "values of this kind are not taken", where="LoDTensor.set", received=type(array).__name__
+            )
+        self._values = values
 
     def shape(self) -> list[int]:
         """The sizes of the values."""
         return list(self._values.shape)
+
+    _get_dims = shape
+
+    def _set_dims(self, dims: Sequence[int]) -> None:
+        """Take this shape, with zeros in it unless there are as many values."""
+        fits = self._values.size == int(np.prod(dims))
+        self.set(self._values.reshape(dims) if fits else np.zeros(tuple(dims), self._values.dtype), None)
+
+    def _mutable_data(self, place: object, dtype: object) -> int:
+        """Zeros of the type in the shape of `_set_dims`; returns their address."""
+        self.set(np.zeros(self._values.shape, types.to_numpy(dtype)), place)
+        return self._ptr()
+
+    def _alloc_float(self, place: object) -> None:
+        """float32 zeros in the shape of `_set_dims`."""
+        self._mutable_data(place, "float32")
+
+    def _alloc_double(self, place: object) -> None:
+        """float64 zeros in the shape of `_set_dims`."""
+        self._mutable_data(place, "float64")
+
+    def _alloc_int(self, place: object) -> None:
+        """int32 zeros in the shape of `_set_dims`."""
+        self._mutable_data(place, "int32")
+
+    def _ptr(self) -> int:
+        """The address of the values."""
+        return int(self._values.ctypes.data)
+
+    def _numel(self) -> int:
+        """How many values there are."""
+        return int(self._values.size)
+
+    def _clear(self) -> None:
+        """Forget the values."""
+        self._values = np.zeros((0,), np.float32)
+
+    def _slice(self, begin: int, end: int) -> LoDTensor:
+        """The rows from `begin` to before `end`."""
+        result = LoDTensor()
+        result._values = self._values[begin:end]
+        return result
+
+    def _copy_from(self, other: npt.ArrayLike, place: object = None, rows: int = -1) -> None:
+        """Take the values of another one, or so many of its rows."""
+        values = np.asarray(other)
+        self.set(values if rows < 0 else values[:rows], place)
+
+    def _share_data_with(self, other: LoDTensor) -> None:
+        """Take the values of another one."""
+        self.set(np.asarray(other), None)
 
     def _dtype(self) -> types.dtype:
         return types.of_numpy(self._values.dtype)
@@ -55,6 +111,16 @@ class LoDTensor:
         self._values = values
 
     _get_double_element, _set_double_element = _get_float_element, _set_float_element
+
+    def _get_complex64_element(self, index: int) -> complex:
+        return complex(self._values.ravel()[index])
+
+    def _set_complex64_element(self, index: int, value: complex) -> None:
+        values = np.array(self._values)
+        values.flat[index] = value
+        self._values = values
+
+    _get_complex128_element, _set_complex128_element = _get_complex64_element, _set_complex64_element
 
     def _to_dlpack(self) -> object:
         return self._values.__dlpack__()

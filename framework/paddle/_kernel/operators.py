@@ -36,6 +36,13 @@ class _NodeRunner:
         """Running statistics are outputs here."""
 
 
+def has_operator(op_type: str) -> bool:
+    """Whether an operator of this name runs here."""
+    from framework.interop.graph.paddle import OPERATORS
+
+    return op_type in OPERATORS
+
+
 def run_operator(
     op_type: str, slots: Slots, attrs: Mapping[str, object], outputs: Mapping[str, int]
 ) -> Slots:

@@ -58,7 +58,10 @@ PRIVATE: dict[str, dict[str, str]] = {
     "paddle.base.core": {
         name: f"paddle.incubate.autotune.{name}"
         for name in ("use_layout_autotune", "enable_layout_autotune", "disable_layout_autotune")
-    },
+    }
+    | {"from_dlpack": "paddle.utils.dlpack.from_dlpack"},
+    "paddle.base.layer_helper_base": {"LayerHelperBase": "paddle.base.layer_helper.LayerHelper"},
+    "paddle.static": {"setitem": "paddle.ops.indexing.setitem"},
     "paddle.tensor.random": {"gaussian": "paddle.ops.random.gaussian"},
     "paddle.optimizer.lr": {
         name: f"paddle.optimizer.lr.counted.{name}"
@@ -75,6 +78,10 @@ PRIVATE: dict[str, dict[str, str]] = {
     },
     "paddle.jit.dy2static.utils": {
         "_compatible_non_tensor_spec": "paddle.jit.spec._compatible_non_tensor_spec"
+    },
+    "paddle.static.nn.common": {"deformable_conv": "paddle.static.nn.deformable_conv"},
+    "paddle.base.unique_name": {
+        "dygraph_parameter_name_checker": "paddle.utils.unique_name.dygraph_parameter_name_checker"
     },
     "paddle.base": {"DatasetFactory": "paddle.base.dataset.DatasetFactory"},
     "paddle.utils.cpp_extension.cpp_extension": {"CUDA_HOME": "paddle.utils.cpp_extension.CUDA_HOME"},

@@ -72,6 +72,27 @@ _ROWS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         ),
         "operations here are recorded by position, not by the names of their arguments: op.input_arg_names",
     ),
+    (
+        "paddle.incubate.layers.nn",
+        (
+            *(
+                "bilateral_slice",
+                "correlation",
+                "fused_embedding_seq_pool",
+                "fused_seqpool_cvm",
+                "rank_attention",
+            ),
+            *(
+                "search_pyramid_hash",
+                "tdm_child",
+                "tdm_sampler",
+                "_pull_box_extended_sparse",
+                "_pull_box_sparse",
+            ),
+            "_pull_gpups_sparse",
+        ),
+        "kernels for parameter servers and sequences without padding: pad the sequences and use paddle.nn",
+    ),
     ("paddle.framework", ("IrGraph",), _GRAPH),
     ("paddle.base.framework", ("IrGraph",), _GRAPH),
     ("paddle.base.framework", ("OpProtoHolder", "canonicalize_attrs"), _RECORDED),

@@ -19,7 +19,7 @@ from jax.core import Tracer
 from framework.core.errors import UnknownValueError
 from framework.core.rng import array_of
 from framework.paddle._kernel import dtypes as types
-from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.errors import AssertedError, OperandError, ShapeError
 from framework.paddle._kernel.lod_tensor import LoDTensor
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.x64 import x64
@@ -227,7 +227,7 @@ class Tensor:
 
     def _scalar(self, use: str) -> Any:
         if self._value.size != 1:
-            raise ShapeError(
+            raise AssertedError(
                 "only a Tensor of one element has a single value",
                 where=f"{use}(Tensor)",
                 received=f"shape {self.shape}",
@@ -369,7 +369,7 @@ def _host_array(value: object, kind: np.dtype | None) -> np.ndarray:
             "nested lists of different lengths are no Tensor", where="paddle.to_tensor", received=str(error)
         ) from None
     if values.dtype == object or values.dtype.kind in "US":
-        raise ShapeError(
+        raise OperandError(
             "cannot be made into a Tensor",
             where="paddle.to_tensor",
             received=f"{type(value).__name__}: {str(value)[:60]}",

@@ -12,7 +12,7 @@ from jax.core import Tracer
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, operation
-from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.errors import ArgumentTypeError, AssertedError
 from framework.paddle._kernel.methods import replace_value
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.device.places import Place, default_device, place_of
@@ -111,6 +111,10 @@ def pin_memory(x: Tensor, blocking: bool = True) -> Tensor:
 
 def fill_(x: Tensor, value: TensorLike) -> Tensor:
     """Make every element `value`."""
+    if not isinstance(value, int | float | complex | Tensor | np.generic | np.ndarray):
+        raise ArgumentTypeError(
+            "fill_ takes a number", where="paddle.Tensor.fill_", received=type(value).__name__
+        )
     return replace_value(x, full_like(x, value))
 
 
@@ -130,7 +134,7 @@ def set_value(x: Tensor, value: TensorLike) -> None:
     else:
         new = as_array(np.asarray(value), x.dtype)
     if new.shape != x._value.shape or new.dtype != x._value.dtype:
-        raise ShapeError(
+        raise AssertedError(
             "set_value keeps the shape and the type",
             where=f"set_value of {x.name}",
             received=f"{new.dtype}{list(new.shape)}",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import resource
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
@@ -11,7 +13,7 @@ from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.random import Generator, default_generator
 from framework.paddle._kernel.refused import refused
-from framework.paddle._kernel.tensor import Tensor
+from framework.paddle._kernel.tensor import Tensor as _EagerTensor
 from framework.paddle.base.lod_tensor import LoDTensor as LoDTensor
 from framework.paddle.base.lod_tensor import LoDTensorArray as LoDTensorArray
 from framework.paddle.base.predictor import create_paddle_predictor as create_paddle_predictor
@@ -31,7 +33,7 @@ from framework.paddle.static import Scope as Scope
 from framework.paddle.static.program import Program
 
 __all__ = ["get_cuda_device_count", "is_compiled_with_dist"]
-ProgramDesc = Program
+ProgramDesc, Tensor = Program, LoDTensor
 
 
 class EOFException(Exception):
@@ -58,10 +60,19 @@ for _name in _KINDS:
     setattr(types.dtype, _name, _name)
 
 
+def _scale(
+    x: _EagerTensor, scale: float, bias: float, bias_after_scale: bool, trace_backward: bool
+) -> _EagerTensor:
+    """x * scale + bias, or (x + bias) * scale; without `trace_backward` there is no way back."""
+    result = x * scale + bias if bias_after_scale else (x + bias) * scale
+    return result if trace_backward else result.detach()
+
+
 class eager:
     """Where Paddle keeps the class of its Tensors."""
 
-    Tensor = Tensor
+    Tensor = _EagerTensor
+    scale = staticmethod(_scale)
     _run_custom_op = refused("paddle.base.core.eager._run_custom_op")
 
 
@@ -97,6 +108,48 @@ def device_memory_stat_current_value(stat_type: str, device_id: int) -> int:
 def device_memory_stat_peak_value(stat_type: str, device_id: int) -> int:
     """The most bytes of a device so far. Raises: ValueError: there is no such number."""
     return _memory_stat(stat_type, device_id, True)
+
+
+def host_memory_stat_peak_value(stat_type: str, device_id: int) -> int:
+    """The most bytes of this process so far ("Allocated", "Reserved")."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+host_memory_stat_current_value = host_memory_stat_peak_value
+
+
+def op_support_gpu(op_type: str) -> bool:
+    """True: XLA computes every operation on every device."""
+    return True
+
+
+def eager_assign_group_by_size(
+    tensors: Sequence[_EagerTensor],
+    is_sparse_gradient: Sequence[bool],
+    group_size_limits: Sequence[int],
+    tensor_indices: Sequence[int] | None = None,
+) -> list[list[int]]:
+    """Which gradients travel together: of one type, up to so many bytes each time; the last limit goes on. A sparse
+    one travels alone."""
+    numbers = list(tensor_indices or range(len(tensors)))
+    closed: list[list[int]] = []
+    opened: dict[str, tuple[list[int], int]] = {}
+    used: dict[str, int] = {}
+    for tensor, sparse, number in zip(tensors, is_sparse_gradient, numbers, strict=True):
+        if sparse:
+            closed.append([number])
+            continue
+        kind = tensor.dtype.name
+        group, size = opened.get(kind, ([], 0))
+        group, size = [*group, number], size + tensor.size * tensor.dtype.itemsize
+        step = used.get(kind, 0)
+        if size >= group_size_limits[min(step, len(group_size_limits) - 1)]:
+            closed.append(group)
+            used[kind] = step + 1
+            opened.pop(kind, None)
+        else:
+            opened[kind] = (group, size)
+    return sorted([*closed, *(group for group, _ in opened.values())], key=min)
 
 
 class op_proto_and_checker_maker:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from framework.core.errors import OarError
 from framework.paddle._kernel.dtypes import get_default_dtype
+from framework.paddle._kernel.errors import ModeError
 from framework.paddle.nn.layer import new_parameter
+from framework.paddle.nn.param_attr import ParamAttr
+from framework.paddle.static.program import default_main_program, default_startup_program, in_dynamic_mode
 from framework.paddle.utils import unique_name
 
 if TYPE_CHECKING:
     from framework.paddle._kernel.arguments import DTypeLike, Integers
-    from framework.paddle._kernel.tensor import Parameter
+    from framework.paddle._kernel.tensor import Parameter, Tensor
     from framework.paddle.nn.initializer import Initializer
     from framework.paddle.nn.param_attr import AttrLike
+    from framework.paddle.static.program import Program
 
 
 class LayerHelper:
-    """Parameters of an operation. Operations by name (`append_op`) are not here: the functions of paddle are."""
+    """Parameters, variables and operators by name of a layer that is recorded."""
 
     def __init__(self, layer_type: str, **kwargs: object) -> None:
         self.kwargs, self.layer_type = kwargs, layer_type
@@ -37,13 +41,52 @@ class LayerHelper:
             self.name, shape, attr, dtype or get_default_dtype(), is_bias, default_initializer
         )
 
-    def append_op(self, *args: object, **kwargs: object) -> NoReturn:
-        """Refused. Raises: OarError."""
-        raise OarError(
-            "operations of Paddle's C++ library cannot be appended by their names",
-            where=f"LayerHelper({self.layer_type!r})",
-            received=str(kwargs.get("type")),
-            fix="call the function of paddle that does the same; docs/paddle_api.md lists them",
+    @property
+    def main_program(self) -> Program:
+        """The program that is recorded into."""
+        return default_main_program()
+
+    @property
+    def startup_program(self) -> Program:
+        """The program that sets parameters up."""
+        return default_startup_program()
+
+    def append_op(self, *args: object, **kwargs: object) -> object:
+        """Append an operator by its name to the program; see `Block.append_op`. Raises: ModeError: in dynamic mode."""
+        if in_dynamic_mode():
+            raise ModeError(
+                "operators are appended to programs, in static mode",
+                where=f"LayerHelper({self.layer_type!r})",
+                received=str(kwargs.get("type")),
+                fix="call the function of paddle that does the same; docs/paddle_api.md lists them",
+            )
+        return self.main_program.current_block().append_op(*args, **kwargs)  # type: ignore[arg-type]
+
+    def create_variable_for_type_inference(
+        self, dtype: DTypeLike, stop_gradient: bool = False, shape: Sequence[int] = ()
+    ) -> Tensor:
+        """A variable for the result of an operator, which gives it its shape."""
+        name = unique_name.generate(f"{self.name}.tmp")
+        return self.main_program.current_block().create_var(
+            name, shape or (), dtype, stop_gradient=stop_gradient
         )
 
-    create_variable_for_type_inference = append_op
+    def create_variable(self, *args: object, **kwargs: object) -> Tensor:
+        """As `Block.create_var`."""
+        return self.main_program.current_block().create_var(*args, **kwargs)  # type: ignore[arg-type]
+
+    create_global_variable = create_variable
+
+    def input(self, input_param_name: str = "input") -> object:
+        """What the helper was given as its input."""
+        return self.kwargs[input_param_name]
+
+    @property
+    def param_attr(self) -> ParamAttr | bool:
+        """What it was told of its parameter."""
+        return ParamAttr._to_attr(self.kwargs.get("param_attr"))  # type: ignore[arg-type]
+
+    @property
+    def bias_attr(self) -> ParamAttr | bool:
+        """What it was told of its bias."""
+        return ParamAttr._to_attr(self.kwargs.get("bias_attr"))  # type: ignore[arg-type]

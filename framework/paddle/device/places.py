@@ -21,6 +21,10 @@ class Place:
     def get_device_id(self) -> int:
         return self._id
 
+    def _equals(self, other: object) -> bool:
+        """Whether it is the same device."""
+        return self == other
+
     def is_cpu_place(self) -> bool:
         return self.kind == "cpu"
 

@@ -80,7 +80,7 @@ class Distribution:
 
     def _extend_shape(self, sample_shape: Sizes) -> tuple[int, ...]:
         if not isinstance(sample_shape, list | tuple | np.ndarray | Tensor):
-            raise _refused(f"{type(self).__name__}.sample: `shape`", "lists, tuples, arrays", sample_shape)
+            raise refused(f"{type(self).__name__}.sample: `shape`", "lists, tuples, arrays", sample_shape)
         sizes = sample_shape.tolist() if isinstance(sample_shape, np.ndarray) else sample_shape
         return (*integers_of(sizes), *self._batch_shape, *self._event_shape)
 
@@ -104,7 +104,7 @@ def scalar_parameters(name: str, *values: object) -> list[Tensor]:
     """
     for value in values:
         if not isinstance(value, numbers.Real | Tensor):
-            raise _refused(f"a parameter of {name}", "real numbers and Tensors", value)
+            raise refused(f"a parameter of {name}", "real numbers and Tensors", value)
     return parameters(*values)
 
 
@@ -115,7 +115,7 @@ def check_value(name: str, value: object, number: type = Tensor) -> None:
         ArgumentTypeError: it is not.
     """
     if not isinstance(value, Tensor | number):
-        raise _refused(f"the value given to {name}", "Tensors", value)
+        raise refused(f"the value given to {name}", "Tensors", value)
 
 
 def check_same(p: Distribution, q: object) -> None:
@@ -126,10 +126,11 @@ def check_same(p: Distribution, q: object) -> None:
     """
     if not isinstance(q, type(p)):
         name = type(p).__name__
-        raise _refused(f"{name}.kl_divergence: `other`", name, q)
+        raise refused(f"{name}.kl_divergence: `other`", name, q)
 
 
-def _refused(what: str, allowed: str, received: object) -> ArgumentTypeError:
+def refused(what: str, allowed: str, received: object) -> ArgumentTypeError:
+    """The error of an argument of a class that it is not taken of."""
     return ArgumentTypeError(
         f"{what} is of a class that it is not taken of",
         received=f"{type(received).__name__} {received!r:.60}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
-from framework.paddle.distribution.distribution import Distribution, Sizes
+from framework.paddle.distribution.distribution import Distribution, Sizes, refused
 
 
 class Independent(Distribution):
@@ -16,6 +16,8 @@ class Independent(Distribution):
     """
 
     def __init__(self, base: Distribution, reinterpreted_batch_rank: int) -> None:
+        if not isinstance(base, Distribution):
+            raise refused("the base of Independent", "distributions", base)
         rank, batch = reinterpreted_batch_rank, base.batch_shape
         if not 0 < rank <= len(batch):
             raise ShapeError(

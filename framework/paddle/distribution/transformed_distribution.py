@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
-from framework.paddle.distribution.distribution import Distribution, Sizes
+from framework.paddle.distribution.distribution import Distribution, Sizes, refused
 from framework.paddle.distribution.independent import Independent, sum_last
 from framework.paddle.distribution.transform import ChainTransform, Transform
 
@@ -20,6 +20,10 @@ class TransformedDistribution(Distribution):
     """
 
     def __init__(self, base: Distribution, transforms: Sequence[Transform]) -> None:
+        if not isinstance(base, Distribution):
+            raise refused("the base of TransformedDistribution", "distributions", base)
+        if not isinstance(transforms, list | tuple) or not all(isinstance(t, Transform) for t in transforms):
+            raise refused("transforms of TransformedDistribution", "lists of transforms", transforms)
         self._transforms = list(transforms)
         self._chain = chain = ChainTransform(self._transforms)
         drawn = (*base.batch_shape, *base.event_shape)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import logging
 import math
 import numbers
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -75,6 +76,19 @@ class CallbackList:
     def call(self, name: str, *args: object) -> None:
         for callback in self.callbacks:
             getattr(callback, name)(*args)
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        """`on_begin(mode, logs)`, `on_epoch_end(epoch, logs)`, `on_batch_end(mode, step, logs)` and their kin, as
+        programs of Paddle call them: those of each callback."""
+        if not name.startswith("on_"):
+            raise AttributeError(name)
+        if "epoch" in name or not name.endswith(("on_begin", "on_end", "on_batch_begin", "on_batch_end")):
+            return functools.partial(self.call, name)
+
+        def call(mode: str, *args: object) -> None:
+            self.call(name.replace("on_", f"on_{mode}_", 1), *args)
+
+        return call
 
 
 class _Progress:
@@ -500,3 +514,46 @@ __all__ = [
     "VisualDL",
     "WandbCallback",
 ]
+
+
+def completed(
+    callbacks: Sequence[Callback], verbose: int, log_freq: int, save_freq: int, save_dir: str | None
+) -> list[Callback]:
+    """These callbacks with those that every run has: a progress bar where it is verbose, checkpoints, the schedule."""
+    calls = list(callbacks)
+    if verbose and not any(isinstance(c, ProgBarLogger) for c in calls):
+        calls.insert(0, ProgBarLogger(log_freq, verbose=verbose))
+    if not any(isinstance(c, ModelCheckpoint) for c in calls):
+        calls.append(ModelCheckpoint(save_freq, save_dir))
+    for call in calls:
+        if isinstance(call, EarlyStopping):
+            call.save_dir = save_dir
+    if not any(isinstance(c, LRScheduler) for c in calls):
+        calls.append(LRScheduler())
+    return calls
+
+
+def config_callbacks(
+    callbacks: Callback | Sequence[Callback] | None = None,
+    model: Model | None = None,
+    batch_size: int | None = None,
+    epochs: int | None = None,
+    steps: int | None = None,
+    log_freq: int = 2,
+    verbose: int = 2,
+    save_freq: int = 1,
+    save_dir: str | None = None,
+    metrics: Sequence[str] | None = None,
+    mode: str = "train",
+) -> CallbackList:
+    """The list of callbacks of a run, as `Model.fit` makes it."""
+    named = list(metrics or []) if mode != "test" else []
+    params: dict[str, object] = {
+        "batch_size": batch_size,
+        "epochs": epochs,
+        "steps": steps,
+        "verbose": verbose,
+        "metrics": named,
+    }
+    listed = [callbacks] if isinstance(callbacks, Callback) else callbacks or []
+    return CallbackList(completed(listed, verbose, log_freq, save_freq, save_dir), model, params)

@@ -21,9 +21,7 @@ from framework.paddle.hapi.callbacks import (
     Callback,
     CallbackList,
     EarlyStopping,
-    LRScheduler,
-    ModelCheckpoint,
-    ProgBarLogger,
+    completed,
 )
 from framework.paddle.hapi.summary import summary
 from framework.paddle.io import DataLoader, Dataset, DistributedBatchSampler
@@ -387,17 +385,11 @@ class Model:
         save_freq: int = 1,
         save_dir: str | None = None,
     ) -> CallbackList:
-        calls = _list(given)
-        if params["verbose"] and not any(isinstance(c, ProgBarLogger) for c in calls):
-            calls.insert(0, ProgBarLogger(log_freq, verbose=params["verbose"]))
-        if not any(isinstance(c, ModelCheckpoint) for c in calls):
-            calls.append(ModelCheckpoint(save_freq, save_dir))
-        for call in calls:
-            if isinstance(call, EarlyStopping):
-                call.save_dir = save_dir
-        if not any(isinstance(c, LRScheduler) for c in calls):
-            calls.append(LRScheduler())
-        return CallbackList(calls, self, {"batch_size": None, **params})
+        return CallbackList(
+            completed(_list(given), params["verbose"], log_freq, save_freq, save_dir),
+            self,
+            {"batch_size": None, **params},
+        )
 
     # Files
 

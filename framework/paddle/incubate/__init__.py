@@ -16,6 +16,9 @@ from framework.paddle.geometric import segment_sum as segment_sum
 from framework.paddle.geometric import send_u_recv as _send_u_recv
 from framework.paddle.incubate import autograd as autograd
 from framework.paddle.incubate import optimizer as optimizer
+from framework.paddle.incubate.graphs import graph_khop_sampler as graph_khop_sampler
+from framework.paddle.incubate.graphs import graph_reindex as graph_reindex
+from framework.paddle.incubate.graphs import graph_sample_neighbors as graph_sample_neighbors
 from framework.paddle.incubate.optimizer import LookAhead as LookAhead
 from framework.paddle.incubate.optimizer import ModelAverage as ModelAverage
 

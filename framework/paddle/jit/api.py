@@ -9,6 +9,10 @@ from typing import ParamSpec
 
 from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle.jit.ast_transform import transformed
+from framework.paddle.jit.save_hooks import _clear_save_pre_hooks as _clear_save_pre_hooks
+from framework.paddle.jit.save_hooks import _register_save_pre_hook as _register_save_pre_hook
+from framework.paddle.jit.save_hooks import _run_save_pre_hooks as _run_save_pre_hooks
+from framework.paddle.jit.save_hooks import _save_pre_hooks as _save_pre_hooks
 from framework.paddle.jit.to_static import ENV_ENABLE_SOT
 from framework.paddle.static.program import in_dynamic_mode
 from framework.paddle.utils.environments import EnvironmentVariableGuard

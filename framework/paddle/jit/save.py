@@ -33,6 +33,7 @@ from framework.paddle._kernel.tensor import Parameter, Tensor, wrap
 from framework.paddle._kernel.x64 import x64
 from framework.paddle.jit.program import _Result, _Run, trace
 from framework.paddle.jit.recording import Slot
+from framework.paddle.jit.save_hooks import call_save_hooks
 from framework.paddle.jit.spec import InputSpec, _compatible_non_tensor_spec
 from framework.paddle.jit.to_static import StaticFunction, converted_layers, explained, layers_of
 from framework.paddle.nn.layer import Layer
@@ -61,6 +62,7 @@ def save(layer: Layer, path: str | Path, input_spec: Sequence[Any] | None = None
         InputError: nothing is known of the inputs. TraceError: the program hangs on values or on a free size, also
         where free sizes behind the first are 32 or more, or multiples of 32; a warning says if that was assumed.
     """
+    call_save_hooks(layer, input_spec, configs)
     _in_eval_mode(layer, input_spec, _exported).save(_folder(path))
 
 

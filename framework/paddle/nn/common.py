@@ -9,7 +9,7 @@ from typing import Any
 from framework import nn as core
 from framework.paddle._kernel.arguments import Integers
 from framework.paddle._kernel.dtypes import get_default_dtype
-from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.errors import AssertedError, ShapeError
 from framework.paddle._kernel.tensor import Parameter, Tensor
 from framework.paddle._kernel.x64 import x64
 from framework.paddle.nn import functional as F
@@ -78,7 +78,9 @@ class Softmax2D(Layer):
 
     def forward(self, x: Tensor) -> Tensor:
         if len(x.shape) not in (3, 4):
-            raise ShapeError("Softmax2D takes images", received=x.shape, allowed="[N, C, H, W] or [C, H, W]")
+            raise AssertedError(
+                "Softmax2D takes images", received=x.shape, allowed="[N, C, H, W] or [C, H, W]"
+            )
         return F.softmax(x, -3)
 
     def extra_repr(self) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 
 from framework import nn as core
-from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.errors import ArgumentTypeError, ShapeError, require
 from framework.paddle.nn import functional as F
 from framework.paddle.nn.faces import Face, face
 
@@ -40,13 +41,31 @@ Tanh = _face(core.Tanh)
 Tanhshrink = _face(core.Tanhshrink)
 ThresholdedReLU = _face(core.ThresholdedReLU)
 
+
+class _Rearrangement(Face):
+    """Refuses a factor that is no integer above 0, and an unknown format, when the layer is built, as Paddle does."""
+
+    def _settled(self, settings: dict[str, object]) -> dict[str, object]:
+        where = f"paddle.nn.{type(self).__name__}"
+        for name, value in settings.items():
+            if name in ("upscale_factor", "downscale_factor", "groups"):
+                if not isinstance(value, int):
+                    raise ArgumentTypeError(
+                        f"{name} is an integer", where=where, received=type(value).__name__
+                    )
+                require(value > 0, f"{name} is above 0", where, value)
+            if name == "data_format":
+                require(value in ("NCHW", "NHWC"), "data_format is NCHW or NHWC", where, value)
+        return settings
+
+
 # -- similarity and channels ------------------------------------------------------------------------------------------
 
 CosineSimilarity = _face(core.CosineSimilarity)
 _QUIET = ("data_format",)
-ChannelShuffle = _face(core.ChannelShuffle, quiet=_QUIET)
-PixelShuffle = _face(core.PixelShuffle, quiet=_QUIET)
-PixelUnshuffle = _face(core.PixelUnshuffle, quiet=_QUIET)
+ChannelShuffle = _face(core.ChannelShuffle, base=_Rearrangement, quiet=_QUIET)
+PixelShuffle = _face(core.PixelShuffle, base=_Rearrangement, quiet=_QUIET)
+PixelUnshuffle = _face(core.PixelUnshuffle, base=_Rearrangement, quiet=_QUIET)
 
 # -- dropout, normalisation and windows -------------------------------------------------------------------------------
 
@@ -99,13 +118,27 @@ class _Loss(Face):
                 received=repr(settings["reduction"]),
                 allowed=", ".join(_REDUCTIONS),
             )
+        self._check(f"paddle.nn.{type(self).__name__}", settings)  # type: ignore[arg-type]
         return settings
+
+    def _check(self, where: str, settings: Mapping[str, float]) -> None:
+        """What else Paddle refuses when the layer is built."""
+
+
+class _CosineEmbedding(_Loss):
+    def _check(self, where: str, settings: Mapping[str, float]) -> None:
+        require(-1 <= settings["margin"] <= 1, "the margin lies from -1 to 1", where, settings["margin"])
+
+
+class _Poisson(_Loss):
+    def _check(self, where: str, settings: Mapping[str, float]) -> None:
+        require(settings["epsilon"] > 0, "epsilon is above 0", where, settings["epsilon"])
 
 
 _face = functools.partial(face, module=__name__, prefix="", shown="", base=_Loss)
 BCELoss = _face(core.BCELoss)
 BCEWithLogitsLoss = _face(core.BCEWithLogitsLoss)
-CosineEmbeddingLoss = _face(core.CosineEmbeddingLoss)
+CosineEmbeddingLoss = _face(core.CosineEmbeddingLoss, base=_CosineEmbedding)
 CrossEntropyLoss = _face(core.CrossEntropyLoss)
 GaussianNLLLoss = _face(core.GaussianNLLLoss)
 HingeEmbeddingLoss = _face(core.HingeEmbeddingLoss)
@@ -116,7 +149,7 @@ MarginRankingLoss = _face(core.MarginRankingLoss)
 MultiLabelSoftMarginLoss = _face(core.MultiLabelSoftMarginLoss)
 MultiMarginLoss = _face(core.MultiMarginLoss)
 NLLLoss = _face(core.NLLLoss, prefix="_")
-PoissonNLLLoss = _face(core.PoissonNLLLoss, prefix="_")
+PoissonNLLLoss = _face(core.PoissonNLLLoss, base=_Poisson, prefix="_")
 RNNTLoss = _face(core.RNNTLoss)
 SmoothL1Loss = _face(core.SmoothL1Loss)
 SoftMarginLoss = _face(core.SoftMarginLoss)

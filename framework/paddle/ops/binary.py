@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from framework.paddle._kernel.checked import tensors_only
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle.ops.promotion import as_float, is_integer, pair
@@ -36,6 +37,7 @@ def atan2(x: Array, y: Array, name: str | None = None) -> Array:
     return jnp.arctan2(x, y)
 
 
+@tensors_only("x", "y")
 @operation
 def hypot(x: Array, y: Array, name: str | None = None) -> Array:
     """sqrt(x^2 + y^2)."""
@@ -63,6 +65,7 @@ def heaviside(x: Array, y: Array, name: str | None = None) -> Array:
     return jnp.where(x == 0, y, jnp.where(x > 0, one, jnp.where(x < 0, zero, x)))
 
 
+@tensors_only("x", "y")
 @operation
 def ldexp(x: Array, y: Array, name: str | None = None) -> Array:
     """x 2^y, in the default floating type for integers."""

@@ -16,7 +16,7 @@ from framework.paddle._kernel.arguments import DTypeLike, TensorLike
 from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, Arrays, freeze, operation
 from framework.paddle._kernel.dtypes import default_numpy, to_numpy, to_numpy_or
-from framework.paddle._kernel.errors import ArgumentTypeError, ShapeError
+from framework.paddle._kernel.errors import ArgumentTypeError, ShapeError, require
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.settings import takes_variables
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
@@ -322,13 +322,14 @@ def diagflat(x: Array, offset: int = 0, name: str | None = None) -> Array:
 @operation
 def diag_embed(input: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Array:
     """Matrices over the axes `dim1` and `dim2` with the last axis of `input` on a diagonal."""
+    first = normalize_axis(dim1, input.ndim + 1, "paddle.diag_embed")
+    second = normalize_axis(dim2, input.ndim + 1, "paddle.diag_embed")
+    require(first != second, "two different axes", "paddle.diag_embed", f"{dim1} and {dim2}")
     count = input.shape[-1]
     size = count + abs(offset)
     rows = jnp.arange(count) + max(-offset, 0)
     out = jnp.zeros((*input.shape[:-1], size, size), input.dtype)
     out = out.at[..., rows, rows + offset].set(input)
-    first = normalize_axis(dim1, input.ndim + 1, "paddle.diag_embed")
-    second = normalize_axis(dim2, input.ndim + 1, "paddle.diag_embed")
     return jnp.moveaxis(out, (-2, -1), (first, second))
 
 

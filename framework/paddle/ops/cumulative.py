@@ -6,12 +6,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from framework.core.axes import normalize_axis
 from framework.paddle._kernel.arguments import DTypeLike
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.dtypes import to_numpy
-from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.errors import OperandError, ShapeError, require
 from framework.paddle.ops.promotion import as_float, cast_or_keep
 
 __all__ = [
@@ -59,6 +60,7 @@ def logcumsumexp(
 
 
 def _extremes(x: Array, axis: int | None, kind: Any, largest: bool, where: str) -> tuple[Array, Array]:
+    require(kind in (np.int32, np.int64), "the indices are int32 or int64", where, kind)
     x, along = _line(x, axis, where)
     if x.ndim == 0:
         return x, jnp.zeros((), kind)
@@ -96,6 +98,7 @@ def diff(
     name: str | None = None,
 ) -> Array:
     """Differences of neighbours along an axis, `n` times; `prepend` and `append` are joined to it first."""
+    require(n >= 1, "n is 1 or more", "paddle.diff", n)
     parts = [part for part in (prepend, x, append) if part is not None]
     joined = jnp.concatenate(parts, axis) if len(parts) > 1 else x
     for _ in range(n):
@@ -107,8 +110,16 @@ def diff(
     return joined
 
 
+_FRACTIONS = (np.float16, np.float32, np.float64, jnp.bfloat16)
+
+
 def _areas(y: Array, x: Array | None, dx: Array | None, axis: int, where: str) -> tuple[Array, int]:
     """The area between each two neighbours, and the axis."""
+    for name, samples in (("y", y), ("x", x)):
+        if samples is not None:
+            require(
+                samples.dtype in _FRACTIONS, f"{name} is of fractions", where, samples.dtype, OperandError
+            )
     if x is not None and dx is not None:
         raise ShapeError("give x or dx, not both", where=where, received="both")
     along = normalize_axis(axis, y.ndim, where)
@@ -130,7 +141,7 @@ def trapezoid(
     y: Array, x: Array | None = None, dx: Array | None = None, axis: int = -1, name: str | None = None
 ) -> Array:
     """The integral of samples `y` at points `x`, or `dx` (1) apart, by the trapezoidal rule."""
-    areas, along = _areas(as_float(y), x, dx, axis, "paddle.trapezoid")
+    areas, along = _areas(y, x, dx, axis, "paddle.trapezoid")
     return areas.sum(along)
 
 
@@ -139,5 +150,5 @@ def cumulative_trapezoid(
     y: Array, x: Array | None = None, dx: Array | None = None, axis: int = -1, name: str | None = None
 ) -> Array:
     """The integral up to each sample but the first, by the trapezoidal rule."""
-    areas, along = _areas(as_float(y), x, dx, axis, "paddle.cumulative_trapezoid")
+    areas, along = _areas(y, x, dx, axis, "paddle.cumulative_trapezoid")
     return jnp.cumsum(areas, along)

@@ -16,7 +16,8 @@ from jax import lax
 
 from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, Arrays, Key, operation
-from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.errors import AssertedError, ShapeError, require
+from framework.paddle._kernel.settings import reads_values
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.promotion import as_float, is_float, pair
 
@@ -149,6 +150,8 @@ def multi_dot(x: Sequence[Tensor], name: str | None = None) -> Tensor:
     """The product of several matrices in the order that costs least; the first and the last may be vectors."""
     if len(x) < 2:
         raise ShapeError("two matrices at least", where="paddle.linalg.multi_dot", received=f"{len(x)}")
+    kinds = {matrix.dtype.name for matrix in x}
+    require(len(kinds) == 1, "matrices of one type", "paddle.linalg.multi_dot", ", ".join(sorted(kinds)))
     return _multi_dot(x)
 
 
@@ -297,7 +300,11 @@ def lu_unpack(
 @operation
 def householder_product(x: Array, tau: Array, name: str | None = None) -> Array:
     """The first columns of the product of Householder matrices, as LAPACK's geqrf stores them."""
-    _matrices(x, "householder_product", square=False)
+    shapes = f"shapes {list(x.shape)} and {list(tau.shape)}, types {x.dtype} and {tau.dtype}"
+    holds = x.ndim >= 2 and tau.ndim == x.ndim - 1 and x.shape[-2] >= x.shape[-1] >= tau.shape[-1]
+    holds = holds and x.shape[:-2] == tau.shape[:-1] and x.dtype == tau.dtype
+    where = "paddle.linalg.householder_product"
+    require(holds, "x [..., m, n] and tau [..., k] of one type, m >= n >= k", where, shapes, AssertedError)
     return lax.linalg.householder_product(x, tau)
 
 
@@ -341,6 +348,7 @@ def _lstsq(x: Array, y: Array, rcond: Array | None) -> tuple[Array, Array, Array
     return solution, residuals, kept.sum(-1).astype(jnp.int32), values
 
 
+@reads_values
 @checked
 def lstsq(
     x: Tensor, y: Tensor, rcond: float | None = None, driver: str | None = None, name: str | None = None
@@ -358,6 +366,7 @@ def lstsq(
             where="paddle.linalg.lstsq",
             received=f"shapes {x.shape} and {y.shape}",
         )
+    require(x.dtype == y.dtype, "x and y of one type", "paddle.linalg.lstsq", f"{x.dtype} and {y.dtype}")
     solution, residuals, rank, values = _lstsq(x, y, rcond)
     if x.shape[-2] <= x.shape[-1] or bool((rank.numpy() < x.shape[-1]).any()):
         residuals = Tensor(np.zeros(0, residuals.numpy().dtype))
@@ -405,6 +414,11 @@ def cov(
         raise ShapeError(
             "two dimensions at most", where="paddle.linalg.cov", received=f"shape {list(x.shape)}"
         )
+    count = x.shape[-1] if rowvar or x.ndim < 2 else x.shape[0]
+    for name, weights in (("fweights", fweights), ("aweights", aweights)):
+        if weights is not None:
+            problem = f"{name} has a weight for each observation"
+            require(weights.shape == (count,), problem, "paddle.linalg.cov", weights.shape)
     return jnp.cov(as_float(x), rowvar=rowvar, ddof=int(ddof), fweights=fweights, aweights=aweights)
 
 
@@ -438,6 +452,7 @@ def pca_lowrank(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """U, S, V of about x = U S V^T with q columns (None: 6, or all), the columns of x centred: random
     projections."""
+    require(isinstance(x, Tensor), "x is a Tensor", "paddle.linalg.pca_lowrank", type(x).__name__)
     most = min(x.shape[-2:])
     q = min(6, most) if q is None else q
     if not 0 <= q <= most or niter < 0:

@@ -19,8 +19,9 @@ from framework.core.axes import normalize_axis
 from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, Arrays, operation
-from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.errors import OperandError, ShapeError, require
 from framework.paddle._kernel.methods import replace_value
+from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle._kernel.visible import visible_integers
 from framework.paddle.ops.promotion import is_inexact
@@ -133,6 +134,7 @@ def scatter(x: Array, index: Array, updates: Array, overwrite: bool = True, name
 @operation
 def scatter_nd_add(x: Array, index: Array, updates: Array, name: str | None = None) -> Array:
     """`x` with updates added at the positions along the last axis of `index`."""
+    require(x.dtype == updates.dtype, "x and updates of one type", "paddle.scatter_nd_add", updates.dtype)
     return x.at[_coordinates(index, x.ndim, "paddle.scatter_nd_add")].add(updates.astype(x.dtype))
 
 
@@ -198,7 +200,9 @@ def take(x: Tensor, index: Tensor, mode: str = "raise", name: str | None = None)
         raise ShapeError(
             "unknown mode", where="paddle.take", received=repr(mode), allowed="'raise', 'wrap', 'clip'"
         )
-    if mode == "raise" and index.size:
+    holds = isinstance(index, Tensor) and index.dtype.name in ("int32", "int64")
+    require(holds, "the index is a Tensor of int32 or int64", "paddle.take", index, OperandError)
+    if mode == "raise" and index.size and not isinstance(index._value, Symbol):
         values = index.numpy()
         if values.min() < -x.size or values.max() >= x.size:
             raise ShapeError(

@@ -13,7 +13,7 @@ from framework.core.axes import normalize_axis
 from framework.paddle._kernel.arguments import Integers
 from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, Arrays, freeze, operation
-from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.errors import ShapeError, require
 from framework.paddle._kernel.settings import takes_variables
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.indexing import getitem
@@ -166,6 +166,8 @@ def _of_axes(
 @takes_variables
 def slice(input: Tensor, axes: Sequence[int], starts: Integers, ends: Integers) -> Tensor:
     """From starts[i] to before ends[i] along axes[i]; negative numbers count from the end, ends may lie beyond it."""
+    where = "paddle.slice"
+    require(isinstance(axes, list | tuple) and len(axes) > 0, "axes is a list, and not empty", where, axes)
     return getitem(input, _of_axes(input, axes, starts, ends, [1] * len(axes), "paddle.slice"))
 
 
@@ -201,6 +203,8 @@ def crop(
             where="paddle.crop",
             received=f"shape {list(sizes)}, offsets {list(starts)} for an input of shape {x.shape}",
         )
+    holds = all(size > 0 or size == -1 for size in sizes)
+    require(holds, "sizes are above 0, or -1", "paddle.crop", list(sizes))
     ends = [None if size == -1 else start + size for start, size in zip(starts, sizes, strict=True)]
     if any(
         start < 0 or (end is not None and end > old != -1)
@@ -223,4 +227,5 @@ def _multiplex(inputs: Arrays, index: Array) -> Array:
 @checked
 def multiplex(inputs: Sequence[Tensor], index: Tensor, name: str | None = None) -> Tensor:
     """Row i of the result is row i of inputs[index[i]]."""
+    require(len(inputs) > 1, "two inputs at least", "paddle.multiplex", len(inputs))
     return _multiplex(inputs, index)

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 
+from framework.core.axes import normalize_axis
 from framework.nn.functional.slopes import absolute
 from framework.paddle._kernel.arguments import Integers
 from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, Arrays, freeze, operation
-from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.errors import AssertedError, OperandError, ShapeError, require
 from framework.paddle._kernel.settings import reads_values
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.equations import check_equation
@@ -80,7 +81,9 @@ def cross(x: Array, y: Array, axis: int = 9, name: str | None = None) -> Array:
     x, y = pair(x, y)
     if axis == 9 and 3 in x.shape:
         axis = x.shape.index(3)
-    if x.shape != y.shape or not -x.ndim <= axis < x.ndim or x.shape[axis] != 3:
+    if axis != 9:
+        axis = normalize_axis(axis, x.ndim, "paddle.cross")
+    if x.shape != y.shape or axis >= x.ndim or x.shape[axis] != 3:
         raise ShapeError(
             "two Tensors of one shape with an axis of size 3",
             where="paddle.cross",
@@ -106,6 +109,7 @@ def tensordot(x: Tensor, y: Tensor, axes: Integers = 2, name: str | None = None)
     """The sum of products over axes: so many last ones of `x` and first ones of `y`, or lists of them for each."""
     axes = freeze(axes)
     if isinstance(axes, int):
+        require(axes >= 0, "axes is 0 or more", "paddle.tensordot", axes, AssertedError)
         return _tensordot(x, y, range(x.ndim - axes, x.ndim), range(axes))
     if not axes or isinstance(axes[0], int):
         of_x = of_y = whole_numbers(axes)
@@ -172,6 +176,8 @@ def norm(
             fix="for the sum of singular values use paddle.linalg.svd(x)[1].sum(-1)" if p == "nuc" else None,
         )
     axes = axes_of(None if axis is None else whole_numbers(axis), x.ndim, "paddle.linalg.norm")
+    if axis is not None and len(axes) > 1:
+        require(p != 0, "over two axes p is not 0", "paddle.linalg.norm", p)
     return power_norm(x, 2 if isinstance(p, str) else p, axes, keepdim)
 
 
@@ -193,7 +199,7 @@ def cdist(
 ) -> Array:
     """Distances between all rows: [..., m, d] and [..., n, d] to [..., m, n]."""
     if x.ndim < 2 or y.ndim < 2 or x.shape[-1] != y.shape[-1] or p < 0:
-        raise ShapeError(
+        raise AssertedError(
             "rows of one length, and p >= 0",
             where="paddle.cdist",
             received=f"shapes {list(x.shape)} and {list(y.shape)}, p={p}",
@@ -240,6 +246,7 @@ def histogram(
     Raises:
         ShapeError: min is above max.
     """
+    require(bins > 0, "bins is above 0", "paddle.histogram", bins)
     if isinstance(min, int | float) and isinstance(max, int | float) and min > max:
         raise ShapeError("min is above max", where="paddle.histogram", received=f"min={min}, max={max}")
     return _histogram(input, bins, min, max)
@@ -258,6 +265,7 @@ def _bincount(x: Array, weights: Array | None, length: int) -> Array:
 def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0, name: str | None = None) -> Tensor:
     """How often each of 0, 1, 2 ... comes in `x` [n], or the sum of the weights where it does. Looks at values."""
     values = x.numpy()
+    require(values.dtype.kind in "iu", "x is of integers", "paddle.bincount", x.dtype, OperandError)
     if values.ndim != 1 or values.dtype.kind not in "iu" or (values.size and values.min() < 0):
         raise ShapeError(
             "bincount takes whole numbers from 0 on, in one dimension",

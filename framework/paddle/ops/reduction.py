@@ -13,7 +13,8 @@ from framework.paddle._kernel.arguments import DTypeLike, Tensors
 from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, Arrays, operation
 from framework.paddle._kernel.dtypes import to_numpy
-from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.errors import ShapeError, require
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.promotion import as_float, axes_of, is_integer
 
 if TYPE_CHECKING:
@@ -192,4 +193,6 @@ def _add_n(inputs: Arrays) -> Array:
 @checked
 def add_n(inputs: Tensors, name: str | None = None) -> Tensor:
     """The sum of Tensors of one shape, element by element."""
+    holds = isinstance(inputs, Tensor | list | tuple)
+    require(holds, "a Tensor or a list of them", "paddle.add_n", type(inputs).__name__)
     return _add_n(list(inputs) if isinstance(inputs, list | tuple) else [inputs])

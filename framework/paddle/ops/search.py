@@ -14,7 +14,7 @@ from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.dtypes import to_numpy
-from framework.paddle._kernel.errors import ArgumentTypeError, ShapeError
+from framework.paddle._kernel.errors import ArgumentTypeError, ShapeError, require
 from framework.paddle._kernel.methods import replace_value
 from framework.paddle._kernel.random import default_generator
 from framework.paddle._kernel.settings import reads_values, takes_variables
@@ -95,6 +95,8 @@ def nonzero(x: Tensor, as_tuple: bool = False) -> Any:
 @checked
 def masked_select(x: Tensor, mask: Tensor, name: str | None = None) -> Tensor:
     """The elements where the mask holds, in one dimension. Looks at values of the mask."""
+    holds = isinstance(mask, Tensor) and mask.dtype.name == "bool"
+    require(holds, "the mask is a Tensor of bool", "paddle.masked_select", mask)
     values = mask.numpy()
     shape = np.broadcast_shapes(tuple(x.shape), values.shape)
     chosen = np.flatnonzero(np.broadcast_to(values, shape))

@@ -16,7 +16,7 @@ from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, Arrays, freeze, operation
 from framework.paddle._kernel.dtypes import INEXACT, to_numpy
 from framework.paddle._kernel.dtypes import dtype as Dtype
-from framework.paddle._kernel.errors import IntegerError, ShapeError
+from framework.paddle._kernel.errors import AssertedError, IntegerError, ShapeError, require
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.promotion import axes_of
 
@@ -82,7 +82,9 @@ def reshape(x: Array, shape: Whole, name: str | None = None) -> Array:
     """The same elements in another shape: 0 keeps the size of that axis, one -1 takes what is left."""
     sizes = list(whole_numbers(shape))
     for index, size in enumerate(sizes):
-        if size == 0 and x.size:
+        if size == 0:
+            if index >= x.ndim and not x.size:
+                continue
             if index >= x.ndim:
                 raise ShapeError(
                     "0 keeps the size of an axis that the input does not have",
@@ -96,7 +98,7 @@ def reshape(x: Array, shape: Whole, name: str | None = None) -> Array:
         raise ShapeError(
             "at most one size can be -1", where="paddle.reshape", received=f"shape {list(sizes)}"
         )
-    if (x.size != known) if not free else (known == 0 and x.size != 0) or (known and x.size % known):
+    if (x.size != known) if not free else known == 0 or (known and x.size % known):
         raise ShapeError(
             "the shapes have different numbers of elements",
             where="paddle.reshape",
@@ -169,7 +171,23 @@ def t(input: Array, name: str | None = None) -> Array:
 @operation
 def moveaxis(x: Array, source: Whole, destination: Whole, name: str | None = None) -> Array:
     """Axes of `source` go to the places `destination`; the others keep their order."""
-    return jnp.moveaxis(x, whole_numbers(source), whole_numbers(destination))
+    sources, targets = whole_numbers(source), whole_numbers(destination)
+    where, lists = "paddle.moveaxis", f"{sources} to {targets} of {x.ndim} axes"
+    require(len(sources) == len(targets), "as many places as axes", where, lists, AssertedError)
+    require(
+        all(-x.ndim <= a < x.ndim for a in (*sources, *targets)),
+        "axes that there are",
+        where,
+        lists,
+        AssertedError,
+    )
+    require(
+        len(set(targets)) == len(targets) and len(set(sources)) == len(sources),
+        "each axis once",
+        where,
+        lists,
+    )
+    return jnp.moveaxis(x, sources, targets)
 
 
 @operation
@@ -267,6 +285,9 @@ def _broadcast_tensors(input: Arrays) -> tuple[Array, ...]:
 @checked
 def broadcast_tensors(input: Sequence[Tensor], name: str | None = None) -> list[Tensor]:
     """All in the shape that they broadcast to."""
+    require(len(input) > 0, "one Tensor at least", "paddle.broadcast_tensors", "none")
+    kinds = {x.dtype.name for x in input}
+    require(len(kinds) == 1, "Tensors of one type", "paddle.broadcast_tensors", ", ".join(sorted(kinds)))
     return list(_broadcast_tensors(input))
 
 
@@ -290,7 +311,9 @@ def broadcast_shape(x_shape: Sequence[int], y_shape: Sequence[int]) -> list[int]
 @operation
 def tile(x: Array, repeat_times: Whole, name: str | None = None) -> Array:
     """Repeated as a whole, so many times along each axis (counted from the last)."""
-    return jnp.tile(x, whole_numbers(repeat_times))
+    times = whole_numbers(repeat_times)
+    require(all(n > 0 for n in times), "as many times as a number above 0", "paddle.tile", times)
+    return jnp.tile(x, times)
 
 
 @operation

@@ -12,6 +12,7 @@ from jax.scipy import special
 
 from framework.nn.functional.slopes import with_slope
 from framework.paddle._kernel.dispatch import Array, operation
+from framework.paddle._kernel.errors import AssertedError, require
 from framework.paddle._kernel.methods import in_place
 from framework.paddle.ops.promotion import as_float, in_float64
 from framework.paddle.ops.rows import elementwise
@@ -95,6 +96,7 @@ digamma = _of_floats(
 @operation
 def multigammaln(x: Array, p: int, name: str | None = None) -> Array:
     """The logarithm of the gamma function of p dimensions."""
+    require(p >= 1, "p is 1 or more", "paddle.multigammaln", p, AssertedError)
     x = as_float(x)
     shifts = jnp.arange(p, dtype=x.dtype) / 2
     constant = p * (p - 1) / 4 * jnp.log(jnp.pi).astype(x.dtype)

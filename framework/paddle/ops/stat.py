@@ -7,8 +7,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from framework.paddle._kernel.checked import tensors_only
 from framework.paddle._kernel.dispatch import Array, operation
-from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.errors import ShapeError, require
 from framework.paddle.ops.promotion import as_float, axes_of, is_integer
 
 __all__ = ["median", "nanmedian", "nanquantile", "quantile", "std", "var"]
@@ -58,6 +59,7 @@ def _keep(values: Array, axes: tuple[int, ...], keepdim: bool, first: int = 0) -
     return jnp.expand_dims(values, [a + first for a in sorted(axes)]) if keepdim and axes else values
 
 
+@tensors_only("x")
 @operation
 def median(x: Array, axis: Axis = None, keepdim: bool = False, name: str | None = None) -> Array:
     """The middle of the sorted elements, the mean of two for an even count; NaN if one is."""
@@ -70,9 +72,11 @@ def median(x: Array, axis: Axis = None, keepdim: bool = False, name: str | None 
     return _keep(jnp.where(known, middle, jnp.asarray(jnp.nan, line.dtype)), axes, keepdim)
 
 
+@tensors_only("x")
 @operation
 def nanmedian(x: Array, axis: Axis = None, keepdim: bool = False, name: str | None = None) -> Array:
     """The median of what is not NaN; NaN where there is nothing else. Of integers it is an integer."""
+    require(not isinstance(axis, tuple) or len(axis) > 0, "axis is not empty", "paddle.nanmedian", axis)
     line, axes = _last_axis(x, axis, "paddle.nanmedian")
     values = as_float(line)
     ordered = jnp.sort(values, -1)  # NaN comes last
@@ -110,6 +114,7 @@ def _quantile(x: Array, q: Array, axis: Axis, keepdim: bool, ignore_nan: bool, w
     return values if levels.ndim else values[0]
 
 
+@tensors_only("x")
 @operation
 def quantile(x: Array, q: Any, axis: Axis = None, keepdim: bool = False) -> Array:
     """float64: the elements below which a share `q` lies, between neighbours linearly; one for each of a list of q in
@@ -117,6 +122,7 @@ def quantile(x: Array, q: Any, axis: Axis = None, keepdim: bool = False) -> Arra
     return _quantile(x, q, axis, keepdim, False, "paddle.quantile")
 
 
+@tensors_only("x")
 @operation
 def nanquantile(x: Array, q: Any, axis: Axis = None, keepdim: bool = False) -> Array:
     """`quantile` of what is not NaN."""

@@ -12,6 +12,7 @@ import numpy as np
 from framework.nn.functional.slopes import absolute, arctan
 from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, operation
+from framework.paddle._kernel.errors import OperandError, require
 from framework.paddle._kernel.methods import in_place, replace_value
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.promotion import as_float, in_float64, is_integer
@@ -160,6 +161,9 @@ sign = elementwise("sign", jnp.sign, "-1, 0 or 1.")
 @operation
 def sgn(x: Array, name: str | None = None) -> Array:
     """-1, 0 or 1; for complex numbers x / |x|."""
+    require(
+        x.dtype.kind in "fcV", "x is of fractions or complex numbers", "paddle.sgn", x.dtype, OperandError
+    )
     if x.dtype.kind != "c":
         return jnp.sign(x)
     nonzero = jnp.where(x == 0, jnp.ones((), x.dtype), x)  # sign() of jax has no gradient for complex numbers
@@ -253,12 +257,16 @@ def _plus(x: Array, value: Array) -> Array:
 @checked
 def increment(x: Tensor, value: float = 1.0, name: str | None = None) -> Tensor:
     """Add `value` to `x`, a Tensor of one element, in place."""
+    require(x.size in (1, -1), "x has one element", "paddle.increment", x.shape)
     return replace_value(x, _plus(x, value))
 
 
 @operation
 def frexp(x: Array, name: str | None = None) -> tuple[Array, Array]:
     """(mantissa, exponent) with x = mantissa 2^exponent and 0.5 <= |mantissa| < 1; both of x's type."""
+    require(
+        x.dtype in (np.float32, np.float64), "x is float32 or float64", "paddle.frexp", x.dtype, OperandError
+    )
     mantissa, exponent = jnp.frexp(as_float(x))
     return mantissa, exponent.astype(mantissa.dtype)
 

@@ -79,6 +79,8 @@ class Optimizer:
         enable_compilation_cache()
         self._name = name
         self._parameter_list = self._checked(parameters)
+        if learning_rate is None:
+            raise ValueError(f"{type(self).__name__}: learning_rate is not set")
         if not isinstance(learning_rate, float | LRScheduler):
             raise TypeError(
                 f"{type(self).__name__}: learning_rate is a float or a schedule of paddle.optimizer.lr, received "

@@ -15,6 +15,7 @@ from framework.optimizer import base as core_base
 from framework.optimizer import optimizers as core
 from framework.optimizer import rules
 from framework.paddle._kernel.constructors import Rowed, make_class, parameters
+from framework.paddle._kernel.errors import AssertedError, require
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.optimizer.base import Group, Optimizer
 
@@ -50,6 +51,8 @@ class _Face(Rowed, Optimizer):
         """Raises: ValueError, TypeError."""
         for name in self._numbers:
             value, is_share = settings[name], name.startswith("beta")
+            where = f"paddle.optimizer.{type(self).__name__}"
+            require(value is not None, f"{name} is set", where, None, AssertedError)
             if isinstance(value, Tensor) or (value >= 0 and (value < 1 or not is_share)):
                 continue
             allowed = "be from 0 to below 1" if is_share else "not be negative"
@@ -201,7 +204,9 @@ Adagrad = _optimizer(
     "learning_rate epsilon parameters weight_decay grad_clip name initial_accumulator_value",
     public=("initial_accumulator_value",),
 )
-Adadelta = _optimizer(core.Adadelta, "learning_rate epsilon rho parameters weight_decay grad_clip name")
+Adadelta = _optimizer(
+    core.Adadelta, "learning_rate epsilon rho parameters weight_decay grad_clip name", numbers="epsilon rho"
+)
 RMSProp = _optimizer(
     core.RMSProp,
     "learning_rate rho epsilon momentum centered parameters weight_decay grad_clip name",

@@ -35,7 +35,7 @@ def shuffle(reader: Reader[_T], buf_size: int) -> Reader[_T]:
 
     def read() -> Iterator[_T]:
         samples = reader()
-        while block := list(itertools.islice(samples, buf_size)):
+        while block := list(itertools.islice(samples, max(buf_size, 1))):
             random.shuffle(block)
             yield from block
 

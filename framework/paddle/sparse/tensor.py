@@ -64,6 +64,14 @@ class SparseTensor:
         """The gradients of the values, at the same positions."""
         return None if self._values.grad is None else self.like(self._values.grad)
 
+    def retain_grads(self) -> None:
+        """Keep the gradients of the values, which are computed ones."""
+        self._values.retain_grads()
+
+    def clear_gradient(self, set_to_zero: bool = True) -> None:
+        """Forget the gradients of the values."""
+        self._values.clear_gradient(set_to_zero)
+
     def backward(self, grad_tensor: SparseTensor | None = None, retain_graph: bool = False) -> None:
         """Gradients from the values on."""
         self._values.backward(None if grad_tensor is None else grad_tensor._values, retain_graph)

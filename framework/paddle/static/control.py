@@ -11,6 +11,7 @@ import numpy as np
 from framework.core.errors import InputError
 from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.checked import checked
+from framework.paddle._kernel.errors import ArgumentTypeError
 from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.jit import control
@@ -181,12 +182,25 @@ def while_loop(
     return control.while_loop(cond, body, values)
 
 
+def _wrong(what: str, allowed: str, received: object) -> ArgumentTypeError:
+    return ArgumentTypeError(f"{what} is not what it may be", received=f"{received!r:.60}", allowed=allowed)
+
+
 def case(
     pred_fn_pairs: Sequence[tuple[Any, Callable[[], object]]],
     default: Callable[[], object] | None = None,
     name: str | None = None,
 ) -> Any:
     """The function of the first true predicate, else `default` (the last function)."""
+    if not isinstance(pred_fn_pairs, list | tuple):
+        raise _wrong("pred_fn_pairs of case", "a list or tuple", pred_fn_pairs)
+    for pair in pred_fn_pairs:
+        if not isinstance(pair, tuple) or len(pair) != 2 or not callable(pair[1]):
+            raise _wrong("an item of pred_fn_pairs of case", "a tuple of a predicate and a function", pair)
+        if not isinstance(pair[0], Tensor | bool | np.bool_):
+            raise _wrong("a predicate of case", "a Tensor of bool", pair[0])
+    if default is not None and not callable(default):
+        raise _wrong("the default of case", "a function", default)
     pairs = list(pred_fn_pairs)
     chosen: Callable[[], object] = pairs.pop()[1] if default is None else default
     for pred, function in reversed(pairs):
@@ -205,10 +219,27 @@ def switch_case(
     name: str | None = None,
 ) -> Any:
     """The function with this number, else `default` (the one of the greatest number)."""
+    if not isinstance(branch_index, Tensor):
+        raise _wrong("branch_index of switch_case", "a Tensor of integers", branch_index)
+    if not isinstance(branch_fns, list | tuple | dict):
+        raise _wrong("branch_fns of switch_case", "a list, a tuple or a dict", branch_fns)
+    if default is not None and not callable(default):
+        raise _wrong("the default of switch_case", "a function", default)
     if isinstance(branch_fns, dict):
         pairs = list(branch_fns.items())
     else:
         pairs = [p if isinstance(p, tuple) else (number, p) for number, p in enumerate(branch_fns)]
+    for pair in pairs:
+        if (
+            not isinstance(pair, tuple)
+            or len(pair) != 2
+            or not isinstance(pair[0], int)
+            or not callable(pair[1])
+        ):
+            raise _wrong("a branch of switch_case", "a function, or a tuple of a number and a function", pair)
+    numbers = [number for number, _ in pairs]
+    if len(set(numbers)) < len(numbers):
+        raise ValueError(f"switch_case: a number of a branch comes twice: {numbers}")
     pairs.sort(key=lambda pair: pair[0])
     if default is None:
         default = pairs[-1][1]

@@ -351,7 +351,7 @@ def deform_conv2d(
     mask: Tensor | None,
     num_filters: int,
     filter_size: Any,
-    stride: Any = 1,
+    stride: int | Sequence[int] = 1,
     padding: Any = 0,
     dilation: Any = 1,
     groups: int = 1,
@@ -377,6 +377,28 @@ def deform_conv2d(
         bias_attr,
     )
     return layer(x, offset, mask)
+
+
+def deformable_conv(
+    input: Tensor,
+    offset: Tensor,
+    mask: Tensor | None,
+    num_filters: int,
+    filter_size: object,
+    stride: int | Sequence[int] = 1,
+    padding: object = 0,
+    dilation: object = 1,
+    groups: int | None = None,
+    deformable_groups: int | None = None,
+    im2col_step: int | None = None,
+    param_attr: AttrLike = None,
+    bias_attr: AttrLike = None,
+    modulated: bool = True,
+    name: str | None = None,
+) -> Tensor:
+    """`deform_conv2d` under its older name; the mask counts where `modulated`."""
+    sizes = (num_filters, filter_size, stride, padding, dilation, groups or 1, deformable_groups or 1)
+    return deform_conv2d(input, offset, mask if modulated else None, *sizes, 1, param_attr, bias_attr, name)
 
 
 if not TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import copy
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import jax
 import numpy as np
@@ -15,150 +15,35 @@ from framework.core.errors import TraceError
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.arguments import DTypeLike
 from framework.paddle._kernel.dispatch import KEY, Compiled, execute
-from framework.paddle._kernel.dtypes import INEXACT
-from framework.paddle._kernel.errors import Deferral, ShapeError, ValueNeeded
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.mode import mode, set_recorder
+from framework.paddle._kernel.operators import has_operator
 from framework.paddle._kernel.symbol import Symbol
-from framework.paddle._kernel.tape import Node
 from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, wrap
 from framework.paddle.nn.layer import create_parameter as create_parameter
+from framework.paddle.nn.param_attr import AttrLike, ParamAttr
 from framework.paddle.static.argument_kinds import check_call
-from framework.paddle.static.description import VariableDescription
-from framework.paddle.static.numpy_functions import apply_ufunc
+from framework.paddle.static.operator import OperatorOp, SlotArguments, slots_of
 from framework.paddle.static.shapes import result_shapes
+from framework.paddle.static.state import defer_by as defer_by
+from framework.paddle.static.state import state
 from framework.paddle.static.test_forms import TEST_FORMS
+from framework.paddle.static.variable import (
+    SIZES,
+    Op,
+    Values,
+    Variable,
+    new_variable,
+    result_variables,
+    value_of,
+)
+from framework.paddle.static.variable import program_of as program_of
 from framework.paddle.utils import unique_name
 
 if TYPE_CHECKING:
+    from framework.paddle.nn.initializer import Initializer
     from framework.paddle.optimizer.base import Optimizer
-
-SIZES = (64, 96)  # what stands for an unknown size, two ways
-_COMPUTED = Node((), 1)  # the history of computed variables, which in-place methods look at
-ValueT = TypeVar("ValueT")
-
-
-class Values(dict[int, Tensor]):
-    """id of a variable -> its value in this run. `settings`: of those that are numbers while a program is traced."""
-
-    def __init__(self, values: Mapping[int, Tensor] | None = None) -> None:
-        super().__init__(values or {})
-        self.settings: dict[int, np.ndarray] = dict(values.settings) if isinstance(values, Values) else {}
-
-
-class Variable(Tensor):
-    """A Tensor of a static program. It has no values before an Executor runs the program."""
-
-    lod_level = 0
-    is_data = False
-    looked_up: weakref.ref[Program] | None = None  # clones share variables: where it was asked for last
-    __array_ufunc__ = apply_ufunc
-
-    @property
-    def shape(self) -> tuple[int, ...]:  # type: ignore[override]  # a list in dynamic mode only, as in Paddle
-        return tuple(self._value.known)  # type: ignore[attr-defined]
-
-    @property
-    def ndim(self) -> int:
-        return self._value.ndim
-
-    @property
-    def size(self) -> int:
-        known = self._value.known  # type: ignore[attr-defined]
-        return -1 if -1 in known else int(np.prod(known))
-
-    @property
-    def block(self) -> Block:
-        return program_of(self).global_block()
-
-    @property
-    def desc(self) -> VariableDescription:
-        return VariableDescription(self)
-
-    def numpy(self, *args: object) -> np.ndarray:
-        raise ValueNeeded(self, _state.defer)
-
-    def _scalar(self, use: str) -> np.ndarray:
-        return self.numpy()
-
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("len() of a 0-D variable")
-        return self.shape[0]
-
-    def detach(self) -> Tensor:
-        from framework import paddle
-
-        result = paddle.assign(self)
-        result.stop_gradient = True
-        return result
-
-    def __repr__(self) -> str:
-        kind = f"shape={tuple(self.shape)}, dtype={self.dtype.name}"
-        return f"var {self.name} : {kind}, stop_gradient={self.stop_gradient}"
-
-    __str__ = __repr__
-
-
-def new_variable(
-    shape: Sequence[int], other: Sequence[int], dtype: np.dtype, name: str, stop_gradient: bool
-) -> Variable:
-    """A variable of this shape; `other`: the shape with the other sizes for what is not known."""
-    variable = object.__new__(Variable)
-    variable.__dict__["_array"] = Symbol(tuple(shape), tuple(other), dtype, variable)
-    variable._name, variable.stop_gradient = name, stop_gradient
-    if not stop_gradient:
-        variable._node = _COMPUTED
-    return variable
-
-
-def result_variables(
-    name: str,
-    shapes: Sequence[jax.ShapeDtypeStruct],
-    others: Sequence[jax.ShapeDtypeStruct],
-    differentiable: bool,
-) -> list[Variable]:
-    """The variables of an operation's results, named after it; see `new_variable`."""
-    return [
-        new_variable(
-            a.shape,
-            b.shape,
-            a.dtype,
-            f"{unique_name.generate(name)}.tmp_0",
-            not (differentiable and a.dtype in INEXACT),
-        )
-        for a, b in zip(shapes, others, strict=True)
-    ]
-
-
-class Op:
-    """One entry of a program. `replay` computes its outputs from the values of its inputs."""
-
-    type = ""
-    inputs: Sequence[Any] = ()
-    outputs: Sequence[Variable] = ()
-    trains = False  # belongs to training: clone(for_test=True) leaves it out
-
-    def replay(self, values: Values, for_test: bool) -> None:
-        raise NotImplementedError
-
-    def reads(self) -> Iterable[Tensor]:
-        """The variables and Tensors that it needs."""
-        return [a for a in self.inputs if isinstance(a, Tensor)]
-
-
-def value_of(tensor: ValueT, values: Values) -> ValueT | Tensor:
-    """What a variable is in this run; other things are themselves."""
-    if not isinstance(tensor, Variable):
-        return tensor
-    found = values.get(id(tensor))
-    if found is None:
-        raise ShapeError(
-            "a variable has no value in this run",
-            where="Executor.run",
-            received=tensor.name,
-            fix="feed it, or run the program that computes it",
-        )
-    return found
+    from framework.paddle.regularizer import WeightDecayRegularizer
 
 
 class CallOp(Op):
@@ -211,6 +96,7 @@ class Block:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.idx = 0
+        self.parent_idx = self.forward_block_idx = -1
 
     @property
     def ops(self) -> list[Op]:
@@ -236,10 +122,21 @@ class Block:
         return self.program.all_parameters()
 
     def create_parameter(
-        self, shape: Sequence[int], dtype: DTypeLike, name: str | None = None
+        self,
+        shape: Sequence[int],
+        dtype: DTypeLike,
+        name: str | None = None,
+        attr: AttrLike = None,
+        initializer: Initializer | None = None,
+        regularizer: WeightDecayRegularizer | None = None,
+        trainable: bool = True,
+        **options: object,
     ) -> Tensor | None:
+        """A new parameter of the program; `initializer`, `regularizer` and `trainable` hold without an `attr`."""
+        if attr is None:
+            attr = ParamAttr(name, initializer, regularizer=regularizer, trainable=trainable)
         with program_guard(self.program):
-            return create_parameter(shape, dtype, name)
+            return create_parameter(shape, dtype, name, attr)
 
     def create_var(
         self,
@@ -247,12 +144,74 @@ class Block:
         shape: Sequence[int] = (),
         dtype: DTypeLike = "float32",
         persistable: bool = False,
+        stop_gradient: bool = True,
         **options: object,
     ) -> Variable:
+        """A new variable, which an operator of `append_op` may compute."""
         name = name or unique_name.generate("_generated_var")
-        variable = declare(name, shape, types.to_numpy_or(dtype, np.dtype(np.float32)), self.program)
+        kind = types.to_numpy_or(dtype, np.dtype(np.float32))
+        variable = declare(name, () if shape is None else shape, kind, self.program)
         variable.persistable, variable.is_data = persistable, False
+        variable.stop_gradient = stop_gradient
         return variable
+
+    def append_op(
+        self,
+        type: str | None = None,
+        inputs: SlotArguments | None = None,
+        outputs: SlotArguments | None = None,
+        attrs: Mapping[str, object] | None = None,
+        stop_gradient: bool = False,
+        **options: object,
+    ) -> OperatorOp:
+        """Append an operator of Paddle by its name, with its inputs and outputs by slot.
+
+        Raises:
+            ValueError: no operator is named, or there is none of this name.
+        """
+        op = self._operator(type, inputs, outputs, attrs, stop_gradient)
+        self.program.ops.append(op)
+        return op
+
+    def _prepend_op(
+        self,
+        type: str | None = None,
+        inputs: SlotArguments | None = None,
+        outputs: SlotArguments | None = None,
+        attrs: Mapping[str, object] | None = None,
+        **options: object,
+    ) -> OperatorOp:
+        """As `append_op`, before all others."""
+        op = self._operator(type, inputs, outputs, attrs, False)
+        self.program.ops.insert(0, op)
+        return op
+
+    def _insert_op(self, index: int, *args: object, **kwargs: object) -> OperatorOp:
+        """As `append_op`, before the operation of this index."""
+        op = self.append_op(*args, **kwargs)  # type: ignore[arg-type]
+        self.program.ops.insert(index, self.program.ops.pop())
+        return op
+
+    def _remove_op(self, index: int, sync: bool = True) -> None:
+        """Take the operation of this index out."""
+        del self.program.ops[index]
+
+    def _operator(
+        self,
+        op_type: str | None,
+        inputs: SlotArguments | None,
+        outputs: SlotArguments | None,
+        attrs: Mapping[str, object] | None,
+        stop_gradient: bool,
+    ) -> OperatorOp:
+        if op_type is None:
+            raise ValueError("`type` to initialized an Operator can not be None.")
+        if not has_operator(op_type):
+            raise ValueError(f'Operator "{op_type}" has not been registered.')
+        op = OperatorOp(op_type, slots_of(inputs, self.var), slots_of(outputs, self.var), attrs or {})
+        for output in op.outputs if stop_gradient else ():
+            output.stop_gradient = True
+        return op
 
 
 class AfterStep(Protocol):
@@ -270,7 +229,7 @@ _programs: list[weakref.ref[Program]] = []
 
 def recent_programs() -> Iterator[Program]:
     """The program that is recorded into, then the others, the newest first."""
-    yield _state.main
+    yield state.main
     yield from filter(None, [reference() for reference in reversed(_programs)])
 
 
@@ -331,15 +290,15 @@ class Program:
         """Parameters and other persistent Tensors (`param`), the state of optimizers (`opt`), or both."""
         if mode not in ("param", "opt", "all"):
             raise ValueError(f"mode is param, opt or all, received {mode!r}")
-        state: dict[str, Tensor] = {}
+        tensors: dict[str, Tensor] = {}
         if mode != "opt":
-            state.update(
+            tensors.update(
                 {t.name: t for t in self.list_vars() if t.persistable and not isinstance(t, Variable)}
             )
         if mode != "param":
             for optimizer in self.optimizers():
-                state.update({n: t for n, t in optimizer.state_dict().items() if isinstance(t, Tensor)})
-        return state
+                tensors.update({n: t for n, t in optimizer.state_dict().items() if isinstance(t, Tensor)})
+        return tensors
 
     def set_state_dict(self, state_dict: Mapping[str, object], scope: object = None) -> None:
         """Take values by name."""
@@ -368,6 +327,9 @@ class Program:
             op.replay(values, self.for_test)
 
 
+state.main, state.startup = Program(), Program()
+
+
 def _names(op: Op) -> str:
     return ", ".join(a.name if isinstance(a, Tensor) else str(a)[:20] for a in op.inputs)
 
@@ -390,43 +352,20 @@ class StepOp(Op):
             parameter._grad = None
 
 
-class _State:
-    defer: Deferral  # static/deferred.py, which stands above this file, puts it here
-
-    def __init__(self) -> None:
-        self.main, self.startup = Program(), Program()
-        self.on = False
-        self.names: tuple[unique_name.Counters | None, set[str] | None] = (None, None)  # those of static mode
-
-
-_state = _State()
-
-
-def defer_by(defer: Deferral) -> None:
-    """Let `defer` record the calls that need the value of a variable."""
-    _state.defer = defer
-
-
-def program_of(variable: Tensor) -> Program:
-    """The program in which a variable was last asked for by its name, else the one that is recorded into."""
-    reference = variable.looked_up if isinstance(variable, Variable) else None
-    return (reference and reference()) or default_main_program()
-
-
 def default_main_program() -> Program:
     """The program that is recorded into."""
-    return _state.main
+    return state.main
 
 
 def switch_main_program(program: Program) -> Program:
     """Record into another program; returns the one before."""
-    before, _state.main = _state.main, program
+    before, state.main = state.main, program
     return before
 
 
 def switch_startup_program(program: Program) -> Program:
     """Let another program be the one that sets parameters up; returns the one before."""
-    before, _state.startup = _state.startup, program
+    before, state.startup = state.startup, program
     return before
 
 
@@ -450,7 +389,7 @@ def create_global_var(
 
 def default_startup_program() -> Program:
     """Parameters have their first values as soon as they are made: this program is empty."""
-    return _state.startup
+    return state.startup
 
 
 @contextlib.contextmanager
@@ -458,12 +397,12 @@ def program_guard(main_program: Program, startup_program: Program | None = None)
     """Record into this program within the block."""
     if not isinstance(main_program, Program):
         raise TypeError(f"program_guard takes a Program, received {type(main_program).__name__}")
-    before = _state.main, _state.startup
-    _state.main, _state.startup = main_program, startup_program or _state.startup
+    before = state.main, state.startup
+    state.main, state.startup = main_program, startup_program or state.startup
     try:
         yield
     finally:
-        _state.main, _state.startup = before
+        state.main, state.startup = before
 
 
 class _Watcher:
@@ -502,7 +441,7 @@ def record(compiled: Compiled, args: Sequence[object]) -> Variable | tuple[Varia
     symbols = [a._value for a in inputs if isinstance(a, Variable)]
     unknown = any(s.shape != s.other for s in symbols)  # type: ignore[attr-defined]
     try:
-        shapes, multiple = result_shapes(compiled, inputs, _shape_of)
+        shapes, multiple = result_shapes(compiled, inputs, lambda s: s.shape)
         others = result_shapes(compiled, inputs, lambda s: s.other)[0] if unknown else shapes
     except ShapeError:
         if not unknown:
@@ -515,10 +454,6 @@ def record(compiled: Compiled, args: Sequence[object]) -> Variable | tuple[Varia
     outputs = result_variables(compiled.name, shapes, others, wanted)
     default_main_program().ops.append(CallOp(compiled, inputs, outputs, mode.grad_enabled))
     return tuple(outputs) if multiple else outputs[0]
-
-
-def _shape_of(symbol: Symbol) -> tuple[int, ...]:
-    return symbol.shape
 
 
 def declare(
@@ -543,9 +478,9 @@ def _keep(tensor: Tensor) -> None:
 
 def enable_static() -> None:
     """From here on operations are recorded into programs."""
-    if not _state.on:
-        _state.on = True
-        unique_name.switch(*_state.names)
+    if not state.on:
+        state.on = True
+        unique_name.switch(*state.names)
         mode.watcher = _Watcher()
         set_recorder(record)
         mode.check, mode.keep_parameter = check_call, _keep
@@ -553,16 +488,16 @@ def enable_static() -> None:
 
 def disable_static(place: object = None) -> None:
     """Back to running operations at once. Names of parameters are counted anew, and those in use are free again."""
-    if _state.on:
-        _state.on = False
-        _state.names = unique_name.switch()
+    if state.on:
+        state.on = False
+        state.names = unique_name.switch()
         set_recorder(None)
         mode.watcher = mode.check = mode.keep_parameter = None
 
 
 def in_dynamic_mode() -> bool:
     """Whether operations run at once."""
-    return not _state.on
+    return not state.on
 
 
 class _VariableOrTensor(type):

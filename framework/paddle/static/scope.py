@@ -39,6 +39,30 @@ class ScopeVariable:
         """Its values; `set` changes them."""
         return self._tensor
 
+    def set_int(self, value: int) -> None:
+        """Hold an integer."""
+        self._tensor.set(np.asarray(value, np.int32), None)
+
+    def set_float(self, value: float) -> None:
+        """Hold a fraction."""
+        self._tensor.set(np.asarray(value, np.float32), None)
+
+    def is_int(self) -> bool:
+        """Whether it holds one integer."""
+        return self._tensor.shape() == [] and np.asarray(self._tensor).dtype.kind == "i"
+
+    def is_float(self) -> bool:
+        """Whether it holds one fraction."""
+        return self._tensor.shape() == [] and np.asarray(self._tensor).dtype.kind == "f"
+
+    def get_int(self) -> int:
+        """The integer."""
+        return int(np.asarray(self._tensor))
+
+    def get_float(self) -> float:
+        """The fraction."""
+        return float(np.asarray(self._tensor))
+
 
 class Scope:
     """Values by name: those of parameters, of the current program first, and what was set for variables. A program that
@@ -78,6 +102,10 @@ class Scope:
         """Forget the values of these variables."""
         for name in names:
             self.values.pop(name, None)
+
+    def size(self) -> int:
+        """How many variables have values here."""
+        return len(self.values)
 
     def local_var_names(self) -> list[str]:
         """The names of the variables that have values here."""

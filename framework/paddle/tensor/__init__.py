@@ -25,4 +25,10 @@ def fill_constant(
 
 
 if not TYPE_CHECKING:
-    __getattr__ = _resolver(__name__)
+    _elsewhere = _resolver(__name__)
+
+    def __getattr__(name: str) -> object:
+        """In-place forms are methods of Tensor."""
+        if name.endswith("_") and not name.startswith("_") and hasattr(Tensor, name):
+            return getattr(Tensor, name)
+        return _elsewhere(name)

@@ -36,6 +36,21 @@ def claim(name: str) -> None:
     state.names_taken.add(name)
 
 
+class _NameChecker:
+    """The names of parameters that are in use, as programs of Paddle reset them."""
+
+    @property
+    def _name_set(self) -> set[str]:
+        return state.names_taken
+
+    @_name_set.setter
+    def _name_set(self, names: set[str]) -> None:
+        state.names_taken = names
+
+
+dygraph_parameter_name_checker = _NameChecker()
+
+
 def switch(
     new_generator: Counters | None = None, new_para_name_checker: set[str] | None = None
 ) -> tuple[Counters, set[str]]:

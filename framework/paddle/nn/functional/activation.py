@@ -10,7 +10,7 @@ from framework.nn import functional as core
 from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.dtypes import to_numpy
-from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.errors import ArgumentTypeError, DivisorError, ShapeError
 from framework.paddle._kernel.methods import in_place
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn.functional.face import channels_first, face
@@ -59,7 +59,7 @@ def swish(x: Array, name: str | None = None) -> Array:
 def celu(x: Array, alpha: float = 1.0, name: str | None = None) -> Array:
     """x where positive, alpha * (exp(x / alpha) - 1) elsewhere."""
     if alpha == 0:
-        raise ShapeError("celu: alpha is a divisor", received=alpha, allowed="any number but 0")
+        raise DivisorError("celu: alpha is a divisor", received=alpha, allowed="any number but 0")
     return core.celu(x, alpha)
 
 
@@ -107,6 +107,10 @@ def rrelu(
     name: str | None = None,
 ) -> Tensor:
     """x where positive, elsewhere x times a slope that training draws from [lower, upper]; inference takes its mean."""
+    if not (isinstance(lower, float) and isinstance(upper, float)):
+        raise ArgumentTypeError(
+            "rrelu: the slopes are of type float", received=f"{lower!r} and {upper!r}", allowed="0.1 and 0.3"
+        )
     if not 0 <= lower <= upper <= 1:
         raise ShapeError(
             "rrelu: the slopes are out of order",

@@ -18,7 +18,7 @@ from framework.paddle._kernel.arguments import DTypeLike, Integers, Padding
 from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.dtypes import default_numpy, to_numpy
-from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.errors import ArgumentTypeError, ShapeError, require
 from framework.paddle._kernel.mode import mode as modes
 from framework.paddle._kernel.settings import reads_values, takes_variables
 from framework.paddle._kernel.tensor import Tensor, wrap
@@ -116,6 +116,16 @@ def dropout(
     name: str | None = None,
 ) -> Tensor:
     """Zero each value with probability p in training; along axes not in `axis` one draw is shared."""
+    where = "paddle.nn.functional.dropout"
+    if not isinstance(p, int | float | Tensor) or (
+        axis is not None and not isinstance(axis, int | list | tuple)
+    ):
+        raise ArgumentTypeError(
+            "p is a number and axis an integer or a list", where=where, received=f"p={p!r}, axis={axis!r}"
+        )
+    axes = [axis] if isinstance(axis, int) else list(axis or [])
+    holds = all(0 <= a < x.ndim for a in axes) and len(axes) <= x.ndim
+    require(holds, "axes that the input has, from 0 on", where, f"axis={axis} of {x.ndim} axes")
     p = float(p)
     mode = "downscale_in_infer" if mode == "downgrade_in_infer" else mode
     if mode not in ("upscale_in_train", "downscale_in_infer") or not 0 <= p <= 1:
@@ -237,6 +247,16 @@ def interpolate(
     layouts = _LAYOUTS.get(axes, ("NCHW",))
     if data_format == "NCHW":  # the default
         data_format = layouts[0]
+    where = "paddle.nn.functional.interpolate"
+    holds = isinstance(align_corners, bool) and not isinstance(size, int | str)
+    if not holds:
+        raise ArgumentTypeError(
+            "align_corners is True or False, and size a list",
+            where=where,
+            received=f"{align_corners=}, {size=}",
+        )
+    if isinstance(size, list | tuple):
+        require(len(size) == axes, f"a size for each of the {axes} axes", where, size)
     if data_format not in layouts or (size is None) == (scale_factor is None):
         raise ShapeError(
             "size or scale_factor is needed, one of them, and the layout of the data",

@@ -12,6 +12,7 @@ from jax import lax
 from framework.nn import functional as core
 from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, operation
+from framework.paddle._kernel.errors import require
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn.functional.common import pairwise_distance
 from framework.paddle.nn.functional.face import face
@@ -37,6 +38,11 @@ def triplet_margin_with_distance_loss(
     """`triplet_margin_loss` with a distance of one's own."""
     if margin < 0:
         raise ValueError(f"triplet_margin_with_distance_loss: the margin is 0 or more, received {margin}")
+    where, holds = (
+        "paddle.nn.functional.triplet_margin_with_distance_loss",
+        reduction in ("mean", "sum", "none"),
+    )
+    require(holds, "the reduction is mean, sum or none", where, reduction)
     distance: Callable[[Tensor, Tensor], Any] = distance_function or pairwise_distance
     near, far = distance(input, positive), distance(input, negative)
     if swap:

@@ -16,6 +16,7 @@ import jax
 
 from framework.paddle._kernel.dispatch import operation
 from framework.paddle.nn.functional.layout import from_last, to_last
+from framework.paddle.nn.functional.requirements import REQUIREMENTS
 
 if TYPE_CHECKING:
     from framework.paddle._kernel.tensor import Tensor
@@ -76,7 +77,11 @@ def face(
     if name:
         parameters.append(inspect.Parameter("name", _PLAIN, default=None))
 
+    requirement = REQUIREMENTS.get(function.__name__)
+
     def compute(**arguments: object) -> jax.Array:
+        if requirement is not None:
+            requirement(f"paddle.nn.functional.{function.__name__}", arguments)
         return function(**arguments) if call is None else call(function, **arguments)
 
     compute.__name__ = compute.__qualname__ = function.__name__

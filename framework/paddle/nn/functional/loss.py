@@ -12,7 +12,7 @@ import numpy as np
 from framework.nn import functional as core
 from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, operation
-from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.errors import ShapeError, require
 from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn.functional.face import face
@@ -64,6 +64,9 @@ def cross_entropy(
     Raises:
         LabelError: a label is no class (up to 8192 labels on a CPU; else the loss is NaN).
     """
+    where = "paddle.nn.functional.cross_entropy"
+    require(input.ndim > 0, "the input has axes", where, "none")
+    require(not (soft_label and ignore_index > 0), "soft labels are not ignored", where, f"{ignore_index=}")
     if not soft_label:
         check_labels("paddle.nn.functional.cross_entropy", label, input.shape[axis], ignore_index)
     return _cross_entropy(
@@ -90,6 +93,7 @@ def softmax_with_cross_entropy(
     axis: int = -1,
 ) -> Any:
     """The unreduced cross entropy with the class axis kept as 1; with `return_softmax` also the probabilities."""
+    require(logits.ndim > 0, "logits have axes", "paddle.nn.functional.softmax_with_cross_entropy", "none")
     if not soft_label:
         check_labels(
             "paddle.nn.functional.softmax_with_cross_entropy", label, logits.shape[axis], ignore_index

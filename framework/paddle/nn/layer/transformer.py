@@ -15,7 +15,7 @@ from framework.nn.functional.attention import attention_values, attention_weight
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.arguments import DTypeLike
 from framework.paddle._kernel.dispatch import Array, Key, operation
-from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.errors import AssertedError
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn import functional as F
 from framework.paddle.nn.common import Linear
@@ -128,7 +128,7 @@ class MultiHeadAttention(Layer):
     ) -> None:
         super().__init__()
         if embed_dim <= 0 or num_heads <= 0 or embed_dim % num_heads:
-            raise ShapeError(
+            raise AssertedError(
                 "the heads do not divide the embedding",
                 where="nn.MultiHeadAttention",
                 received=f"embed_dim {embed_dim}, num_heads {num_heads}",

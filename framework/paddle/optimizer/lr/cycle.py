@@ -220,7 +220,7 @@ class _Cyclic(Face):
 LinearLR = make_schedule(
     core.LinearLR, _Linear, total_steps=POSITIVE, start_factor=UP_TO_ONE, end_factor=FROM_ZERO
 )
-CosineAnnealingDecay = make_schedule(core.CosineAnnealingDecay, _Cosine, T_max=COUNT)
+CosineAnnealingDecay = make_schedule(core.CosineAnnealingDecay, _Cosine, T_max=COUNT, eta_min=NUMBER)
 CosineAnnealingWarmRestarts = make_schedule(
     core.CosineAnnealingWarmRestarts, _WarmRestarts, T_0=COUNT, T_mult=COUNT
 )

@@ -14,23 +14,29 @@ from framework.paddle._kernel.constructors import Rowed, make_class, parameters
 from framework.paddle.optimizer.lr.base import LRScheduler
 
 
+class _AssertedConfigError(ConfigError, AssertionError):
+    """What Paddle asserts of a setting does not hold."""
+
+
 class Check(NamedTuple):
     """What a setting must be: `fits` says so of its value, which is of one of these `kinds`."""
 
     fits: Callable[[Any], bool]
     allowed: str
     kinds: type | tuple[type, ...] = object
+    asserted: bool = False  # Paddle asserts it
 
 
 def _above_zero(value: Any) -> bool:
     return value is None or value > 0
 
 
-COUNT = Check(lambda value: value > 0, "an int above 0", int)
+COUNT = Check(lambda value: value > 0, "an int above 0", int, True)
 STEPS = Check(_above_zero, "an int above 0", int)
 OPTIONAL_STEPS = Check(_above_zero, "an int above 0, or None", (int, type(None)))
 POSITIVE = Check(_above_zero, "above 0")
 SHARE = Check(lambda value: 0 < value < 1, "above 0, below 1")
+ASSERTED_POSITIVE = POSITIVE._replace(asserted=True)
 BELOW_ONE = Check(lambda value: value < 1, "below 1")
 FUNCTION = Check(callable, "a function", Callable)  # type: ignore[arg-type]  # a class to isinstance
 NUMBER = Check(lambda value: True, "a number", (int, float))
@@ -42,6 +48,7 @@ FLOAT_FROM_ZERO = FROM_ZERO._replace(kinds=float)
 RISING = Check(
     lambda value: isinstance(value, tuple | list) and list(value) == sorted(set(value)),
     "a list or tuple of rising numbers",
+    (tuple, list),
 )
 SOME = Check(lambda value: len(value) > 0, "one number or more")
 
@@ -66,7 +73,8 @@ class Face(Rowed, LRScheduler):
                 raise TypeError(f"{where}: {name} must be {check.allowed}, received {type(value).__name__}")
             if not check.fits(value):
                 problem = f"{name} is out of range"
-                raise ConfigError(problem, where=where, received=repr(value), allowed=check.allowed)
+                kind = _AssertedConfigError if check.asserted else ConfigError
+                raise kind(problem, where=where, received=repr(value), allowed=check.allowed)
         self.last_epoch: int = settings.pop("last_epoch")
         verbose, rate = settings.pop("verbose"), self._start_rate(settings)
         vars(self).update(settings)

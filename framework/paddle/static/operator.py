@@ -1,0 +1,150 @@
+"""Operators by their names, as `Block.append_op` appends them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+import jax
+import numpy as np
+
+from framework.paddle._kernel import dtypes as types
+from framework.paddle._kernel.dtypes import INEXACT
+from framework.paddle._kernel.mode import mode, recorder_scope
+from framework.paddle._kernel.operators import run_operator
+from framework.paddle._kernel.symbol import Symbol
+from framework.paddle._kernel.tensor import Tensor, wrap
+from framework.paddle._kernel.x64 import x64
+from framework.paddle.static.variable import COMPUTED, Op, Values, Variable, value_of
+
+Slots: TypeAlias = Mapping[str, Sequence[Tensor]]
+SlotArguments: TypeAlias = "Mapping[str, Tensor | str | Sequence[Tensor | str] | None]"
+
+
+def slots_of(arguments: SlotArguments | None, variable: Callable[[str], Tensor]) -> dict[str, list[Tensor]]:
+    """The Tensors of each slot, which may be named; `variable` finds a name."""
+    slots: dict[str, list[Tensor]] = {}
+    for slot, entry in (arguments or {}).items():
+        entries = [entry] if isinstance(entry, Tensor | str) else entry
+        if entries:
+            slots[slot] = [variable(one) if isinstance(one, str) else one for one in entries]
+    return slots
+
+
+class OperatorOp(Op):
+    """An operator of saved programs with its inputs and outputs by slot ("X", "Out")."""
+
+    def __init__(self, op_type: str, inputs: Slots, outputs: Slots, attrs: Mapping[str, object]) -> None:
+        self.type, self.input_slots, self.output_slots = op_type, inputs, outputs
+        self.attrs = {name: _plain(value) for name, value in attrs.items() if value is not None}
+        self.inputs = [tensor for tensors in inputs.values() for tensor in tensors]
+        self.outputs = [t for tensors in outputs.values() for t in tensors if isinstance(t, Variable)]
+        self.recorded = mode.grad_enabled
+        if self.outputs:
+            self._take_shapes()
+
+    def _results(self, slots: dict[str, list[Tensor]]) -> dict[str, list[Tensor]]:
+        counts = {slot: len(tensors) for slot, tensors in self.output_slots.items()}
+        return run_operator(self.type, slots, self.attrs, counts)
+
+    def replay(self, values: Values, for_test: bool) -> None:
+        enabled, mode.grad_enabled = mode.grad_enabled, self.recorded
+        try:
+            slots = {slot: [value_of(t, values) for t in ts] for slot, ts in self.input_slots.items()}
+            results = self._results(slots)
+        finally:
+            mode.grad_enabled = enabled
+        for slot, tensors in self.output_slots.items():
+            for target, result in zip(tensors, results.get(slot, ())):
+                if isinstance(target, Variable):
+                    values[id(target)] = result
+                else:
+                    target._value = result._value
+
+    def _take_shapes(self) -> None:
+        """Give the outputs the shapes and types that the operator computes; where it needs values for them, they stay
+        as they were declared."""
+        try:
+            first, second = self._evaluated(False), self._evaluated(True)
+        except jax.errors.JAXTypeError:
+            return
+        differentiable = mode.grad_enabled and any(not t.stop_gradient for t in self.inputs)
+        for output in self.outputs:
+            if id(output) not in first:
+                continue
+            one, other = first[id(output)], second[id(output)]
+            output.__dict__["_array"] = Symbol(one.shape, other.shape, one.dtype, output)
+            if differentiable and one.dtype in INEXACT:
+                output.stop_gradient, output._node = False, COMPUTED
+
+    def _evaluated(self, other: bool) -> dict[int, jax.ShapeDtypeStruct]:
+        """The shape of each output, by its id; see `new_variable` for `other`."""
+        order: list[int] = []
+
+        def run(arrays: Sequence[jax.Array]) -> list[jax.Array]:
+            remaining = iter(arrays)
+            slots = {slot: [wrap(next(remaining)) for _ in ts] for slot, ts in self.input_slots.items()}
+            results = self._results(slots)
+            pairs = [
+                (target, result)
+                for slot, targets in self.output_slots.items()
+                for target, result in zip(targets, results.get(slot, ()))
+            ]
+            order[:] = [id(target) for target, _ in pairs]
+            return [result._value for _, result in pairs]
+
+        with x64(), recorder_scope(None):
+            shapes = jax.eval_shape(run, [_spec(tensor, other) for tensor in self.inputs])
+        return dict(zip(order, shapes, strict=True))
+
+    # -- what programs ask of an operator --------------------------------------------------------------------------
+
+    @property
+    def input_names(self) -> list[str]:
+        """The slots of the inputs."""
+        return list(self.input_slots)
+
+    @property
+    def output_names(self) -> list[str]:
+        """The slots of the outputs."""
+        return list(self.output_slots)
+
+    def input(self, name: str) -> list[str]:
+        """The names of the variables in a slot of the inputs."""
+        return [tensor.name for tensor in self.input_slots[name]]
+
+    def output(self, name: str) -> list[str]:
+        """The names of the variables in a slot of the outputs."""
+        return [tensor.name for tensor in self.output_slots[name]]
+
+    @property
+    def attr_names(self) -> list[str]:
+        """The names of the attributes that were given."""
+        return list(self.attrs)
+
+    def has_attr(self, name: str) -> bool:
+        """Whether this attribute was given."""
+        return name in self.attrs
+
+    def attr(self, name: str) -> object:
+        """The value of an attribute."""
+        return self.attrs[name]
+
+    def all_attrs(self) -> dict[str, object]:
+        """All attributes that were given."""
+        return dict(self.attrs)
+
+
+def _spec(tensor: Tensor, other: bool) -> jax.ShapeDtypeStruct:
+    value = tensor._value
+    shape = value.other if other and isinstance(value, Symbol) else value.shape
+    return jax.ShapeDtypeStruct(shape, value.dtype)
+
+
+def _plain(value: object) -> object:
+    """An attribute as programs in files have it: types of elements as their numbers."""
+    if isinstance(value, types.dtype):
+        return int(value)
+    if isinstance(value, np.dtype):
+        return int(types.of_numpy(value))
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value

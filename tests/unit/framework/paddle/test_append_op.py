@@ -1,0 +1,69 @@
+"""`Block.append_op`: operators by their names in static programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from framework import paddle
+from framework.paddle import static
+
+
+@pytest.fixture(autouse=True)
+def programs() -> Iterator[None]:
+    paddle.enable_static()
+    with static.program_guard(static.Program(), static.Program()):
+        yield
+    paddle.disable_static()
+
+
+def test_operators_compute_declared_variables() -> None:
+    block = static.default_main_program().global_block()
+    x = static.data("x", [-1, 3])
+    weight = block.create_parameter(
+        [3, 2], "float32", "mul_weight", initializer=paddle.nn.initializer.Constant(2.0)
+    )
+    assert weight is not None
+    product = block.create_var("product")
+    block.append_op("mul", {"X": [x], "Y": [weight]}, {"Out": product}, {"x_num_col_dims": 1})
+    half = block.create_var("half", dtype="float32")
+    op = block.append_op("scale", {"X": "product"}, {"Out": half}, {"scale": 0.5})
+    assert product.shape == (-1, 2) and half.shape == (-1, 2)
+    assert op.input("X") == ["product"] and op.attr("scale") == 0.5 and op.output_names == ["Out"]
+    (pair,) = static.append_backward(half.mean())
+    values, gradient = static.Executor().run(
+        feed={"x": np.ones((4, 3), np.float32)}, fetch_list=[half, pair[1]]
+    )
+    np.testing.assert_array_equal(values, np.full((4, 2), 3.0))
+    np.testing.assert_array_equal(gradient, np.full((3, 2), 0.25))
+
+
+def test_layer_helper_records_an_operator() -> None:
+    from framework.paddle.base.layer_helper import LayerHelper
+
+    helper = LayerHelper("relu")
+    x = static.data("x", [2], "float64")
+    out = helper.create_variable_for_type_inference("float64")
+    helper.append_op(type="relu", inputs={"X": x}, outputs={"Out": out})
+    assert out.shape == (2,)
+    values = static.Executor().run(feed={"x": np.array([-1.0, 2.0])}, fetch_list=[out])[0]
+    assert values.tolist() == [0.0, 2.0] and values.dtype == np.float64
+
+
+def test_a_persistent_tensor_gets_the_result() -> None:
+    block = static.default_main_program().global_block()
+    count = static.create_global_var([1], 1.0, "float32", persistable=True)
+    block.append_op("increment", {"X": count}, {"Out": count}, {"step": 2.0})
+    for _ in range(2):
+        static.Executor().run(fetch_list=[])
+    assert count.numpy().tolist() == [5.0]
+
+
+def test_errors_are_paddles() -> None:
+    block = static.default_main_program().global_block()
+    with pytest.raises(ValueError, match="`type` to initialized an Operator can not be None"):
+        block.append_op()
+    with pytest.raises(ValueError, match='Operator "no_such_op" has not been registered'):
+        block.append_op(type="no_such_op")
