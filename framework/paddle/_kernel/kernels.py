@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import cast
 
 from framework.interop.weights.pdparams import DTYPES
-from framework.paddle._kernel.operators import run_operator
+from framework.paddle._kernel.operators import is_operator, run_operator
 from framework.paddle._kernel.signatures import Signature, find_signature
 from framework.paddle._kernel.tensor import Tensor
 
@@ -43,7 +43,7 @@ def find_kernel(name: str) -> Callable[..., object] | None:
         return _of_function(name, *_rows()[name])
     operator = _OPERATORS.get(name, name)
     signature = find_signature(operator)
-    if signature is None or not _is_operator(operator):
+    if signature is None or not is_operator(operator):
         return None
     return _of_operator(name, operator, signature)
 
@@ -52,22 +52,26 @@ def find_kernel(name: str) -> Callable[..., object] | None:
 def find_operator(name: str) -> Callable[..., object] | None:
     """An operator called in the older way, `matmul_v2(x, y, "trans_x", True)`; None where there is none."""
     signature = find_signature(name)
-    if signature is None or not _is_operator(name):
+    if signature is None:
         return None
+    kernel = None if is_operator(name) else find_kernel(name)
+    if kernel is None and not is_operator(name):
+        return None
+    parameters = [
+        parameter.removeprefix("-").partition(":")[0] for parameter in _rows().get(name, ("", ()))[1]
+    ]
+    keywords = dict(zip((names[0] for names in signature.settings), parameters[len(signature.inputs) :]))
 
     def run(*args: object) -> object:
         first = next((index for index, value in enumerate(args) if isinstance(value, str)), len(args))
         names = cast("tuple[str, ...]", args[first::2])
-        return _outputs(name, signature, args[:first], dict(zip(names, args[first + 1 :: 2])))
+        settings = dict(zip(names, args[first + 1 :: 2]))
+        if kernel is None:
+            return _outputs(name, signature, args[:first], settings)
+        return kernel(*args[:first], **{keywords.get(option, option): v for option, v in settings.items()})
 
     run.__name__ = name
     return run
-
-
-def _is_operator(name: str) -> bool:
-    from framework.interop.graph.paddle import OPERATORS  # many modules; few programs call kernels
-
-    return name in OPERATORS
 
 
 def setting(value: object, name: str) -> object:

@@ -30,6 +30,9 @@ from framework.paddle.op_test.helpers import (
     skip_check_inplace_ci,
 )
 from framework.paddle.op_test.helpers import _set_use_system_allocator as _set_use_system_allocator
+from framework.paddle.op_test.numpy_names import install_numpy_names
+
+install_numpy_names()
 
 __all__ = [
     "OpTest",
