@@ -10,8 +10,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import cast
 
+from framework.core.errors import OarError
 from framework.interop.weights.pdparams import DTYPES
-from framework.paddle._kernel.operators import is_operator, run_operator
+from framework.paddle._kernel.operators import Slots, is_operator, run_operator
 from framework.paddle._kernel.signatures import Signature, find_signature
 from framework.paddle._kernel.tensor import Tensor
 
@@ -140,3 +141,54 @@ def _outputs(
 
 def _listed(value: object) -> list[Tensor]:
     return cast("list[Tensor]", list(value) if isinstance(value, list | tuple) else [value])
+
+
+_DEFAULTS: dict[str, object] = {  # of settings that programs leave out
+    "always_adapt": False,
+    "beta1": 0.9,
+    "beta2": 0.999,
+    "epsilon": 1e-6,
+    "lazy_mode": False,
+    "min_row_size_to_use_multithread": 1000,
+    "multi_precision": False,
+    "regularization_coeff": 0.0,
+    "regularization_method": "",
+    "rescale_grad": 1.0,
+    "use_global_beta_pow": False,
+    "use_nesterov": False,
+    "with_decay": False,
+}
+
+
+def run_kernel(name: str, slots: Slots, attrs: Mapping[str, object]) -> Slots:
+    """The outputs, by slot, of an operator that a kernel runs; a kernel that updates its inputs gives these.
+
+    Raises:
+        OarError: no kernel has this name.
+    """
+    signature, updating = find_signature(name), find_kernel(f"{name}_")
+    kernel = find_kernel(name) or updating
+    if kernel is None or signature is None:
+        raise OarError(
+            "the operator is not known",
+            received=name,
+            allowed="the operators of Paddle listed in docs/graphs.md",
+        )
+    arguments: list[object] = [_operand(slots.get(slot)) for slot in signature.inputs]
+    for names in signature.settings:
+        tensor = next((slots[slot] for slot in names[1:] if slots.get(slot)), None)
+        value = setting(attrs.get(names[0], _DEFAULTS.get(names[0])), names[0])
+        arguments.append(value if tensor is None else _operand(tensor))
+    while arguments and arguments[-1] is None:
+        arguments.pop()
+    result = kernel(*arguments)
+    if result is None or kernel is updating:
+        return {slot: slots[slot[:-3]] for slot in signature.outputs if slot[:-3] in slots}
+    outputs = list(result) if isinstance(result, tuple) else [result]
+    return {slot: _listed(one) for slot, one in zip(signature.outputs, outputs) if one is not None}
+
+
+def _operand(tensors: list[Tensor] | None) -> object:
+    if not tensors:
+        return None
+    return tensors[0] if len(tensors) == 1 else tensors

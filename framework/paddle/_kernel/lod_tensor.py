@@ -56,6 +56,12 @@ class LoDTensor:
 
     _get_double_element, _set_double_element = _get_float_element, _set_float_element
 
+    def _get_dims(self) -> list[int]:
+        return self.shape()
+
+    def _set_dims(self, dims: Sequence[int]) -> None:
+        self._values = np.zeros(tuple(dims), self._values.dtype)
+
     def _to_dlpack(self) -> object:
         return self._values.__dlpack__()
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from framework.paddle._kernel.dispatch import execute, run
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.names import IN_PLACE, METHODS
 from framework.paddle._kernel.tensor import Tensor
@@ -68,12 +69,37 @@ def replace_value(tensor: Tensor, result: Tensor) -> Tensor:
     return tensor
 
 
+_SAME_SHAPE = frozenset(
+    (
+        *("add_", "subtract_", "multiply_", "divide_", "floor_divide_", "remainder_", "mod_", "floor_mod_"),
+        *(
+            "lerp_",
+            "logical_and_",
+            "logical_or_",
+            "logical_xor_",
+            "bitwise_and_",
+            "bitwise_or_",
+            "bitwise_xor_",
+        ),
+        *("equal_", "not_equal_", "less_than_", "less_equal_", "greater_than_", "greater_equal_"),
+    )
+)
+
+
 def in_place(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor]:
     """The form of an operation that replaces its first argument and returns it."""
+    same_shape = name in _SAME_SHAPE
 
     @functools.wraps(function)
     def change(x: Tensor, *args: object, **kwargs: object) -> Tensor:
-        return replace_value(x, function(x, *args, **kwargs))
+        result = function(x, *args, **kwargs)
+        if same_shape and result.shape != x.shape:
+            raise ShapeError(
+                f"{name} cannot change the shape of its Tensor from {x.shape} to that of the result, {result.shape}",
+                where=f"paddle.{name}",
+                fix="use the function without _",
+            )
+        return replace_value(x, result)
 
     change.__name__ = change.__qualname__ = name
     return change

@@ -16,6 +16,7 @@ from framework.interop.graph.operator import Call, Operator
 from framework.interop.graph.values import Item, Value, to_jax
 from framework.interop.programs.program import Node
 from framework.paddle._kernel.dispatch import Compiled, run
+from framework.paddle._kernel.dtypes import dtype as Dtype
 from framework.paddle._kernel.settings import freeze
 from framework.paddle._kernel.tensor import Tensor, wrap
 from framework.paddle._kernel.x64 import x64
@@ -132,6 +133,7 @@ def run_operator(
             received=op_type,
             allowed="the operators of Paddle listed in docs/graphs.md",
         )
+    attrs = {name: value.numpy if isinstance(value, Dtype) else value for name, value in attrs.items()}
     tensors = [tensor for listed in slots.values() for tensor in listed]
     names = [slot for slot, listed in slots.items() for _ in listed]
     operation = _Run(

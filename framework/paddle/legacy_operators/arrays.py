@@ -88,6 +88,25 @@ def _dropout_nd(a: Operands) -> Outputs:
     return {"Out": jnp.where(mask, x * scale, 0), "Mask": mask.astype(jnp.uint8)}
 
 
+@operator("uniform_random", "uniform_random_batch_size_like")
+def _uniform_random(a: Operands) -> Outputs:
+    """Numbers between `min` and `max`; `diag_num` numbers of the diagonal, `diag_step` apart, are `diag_val`.
+    The size `output_dim_idx` is that of the axis `input_dim_idx` of Input, where there is one."""
+    like, sizes = a.get("Input"), a.all("ShapeTensorList")
+    shape = [int(np.asarray(size).ravel()[0]) for size in sizes] if sizes else list(a.attr("shape", [1]))
+    if not sizes and a.get("ShapeTensor") is not None:
+        shape = [int(size) for size in a.host("ShapeTensor").ravel()]
+    if like is not None:
+        shape[a.attr("output_dim_idx", 0)] = like.shape[a.attr("input_dim_idx", 0)]
+    low, high = a.attr("min", -1.0), a.attr("max", 1.0)
+    drawn = jax.random.uniform(_key(a), tuple(shape), jnp.float32, low, high)
+    diagonal = np.arange(a.attr("diag_num", 0)) * (a.attr("diag_step", 0) + 1)
+    diagonal = diagonal[diagonal < drawn.size]
+    if diagonal.size:
+        drawn = drawn.reshape(-1).at[diagonal].set(a.attr("diag_val", 1.0)).reshape(shape)
+    return {"Out": drawn.astype(_dtype(a, "dtype", np.dtype(np.float32)))}
+
+
 @operator("seed")
 def _seed(a: Operands) -> Outputs:
     seed = a.attr("seed", 0)
@@ -167,7 +186,7 @@ def _spp(a: Operands) -> Outputs:
 def _fill_any(a: Operands) -> Outputs:
     x = a.array("X")
     value = a.attr("value", a.attr("value_float", 0.0) or a.attr("value_int", 0))
-    return {"Out": jnp.full_like(x, value) + 0 * x if x.dtype.kind == "f" else jnp.full_like(x, value)}
+    return {"Out": jnp.where(True, jnp.full_like(x, value), x)}  # the gradient of x is zeros
 
 
 @operator("fill_zeros_like2")
@@ -196,8 +215,8 @@ def _dequantize_abs_max(a: Operands) -> Outputs:
 
 @operator("dequantize_log")
 def _dequantize_log(a: Operands) -> Outputs:
-    x, table = a.array("X").astype(jnp.int32), a.array("Dict")
-    return {"Out": jnp.where(x < 0, -table[x + 128], table[jnp.maximum(x, 0)])}
+    x, table = a.array("X").astype(jnp.int32), a.array("Dict")  # int8 cannot hold 128
+    return {"Out": jnp.where(x < 0, -table[jnp.where(x < 0, x + 128, 0)], table[jnp.maximum(x, 0)])}
 
 
 @operator("lookup_table_dequant")

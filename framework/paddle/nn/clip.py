@@ -19,6 +19,15 @@ from framework.paddle._kernel.tensor import Tensor
 Pair = tuple[Any, Tensor | None]
 
 
+def clip_by_norm(x: Tensor, max_norm: float, name: str | None = None) -> Tensor:
+    """`x`, shortened to the length `max_norm` where it is longer."""
+    from framework.paddle._kernel.layer_kernels import (
+        clip_by_norm as kernel,
+    )  # here: kernels stand above layers
+
+    return kernel(x, max_norm)
+
+
 class ClipGradBase:
     """Base: `clip([(parameter, gradient), …])` returns the pairs with clipped gradients. Pairs without a gradient are
     left out, and parameters with `need_clip=False` stay as they are."""
