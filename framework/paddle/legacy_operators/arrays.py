@@ -289,3 +289,14 @@ def _moving_average_abs_max(a: Operands) -> Outputs:
         bound = (1 << (a.attr("bit_length", 8) - 1)) - 1
         integers = x + jax.lax.stop_gradient(integers * scale / bound - x)
     return {"Out": integers, **outputs}
+
+
+@operator("stft")
+def _stft(a: Operands) -> Outputs:
+    """The spectra of windows `hop_length` apart, [..., frequencies, windows]."""
+    x, size, hop = a.array("X"), a.attr("n_fft", 1), a.attr("hop_length", 1)
+    starts = np.arange(1 + (x.shape[-1] - size) // hop) * hop
+    frames = x[..., starts[:, None] + np.arange(size)] * a.array("Window")
+    transform = jnp.fft.rfft if a.attr("onesided", True) else jnp.fft.fft
+    spectra = transform(frames, norm="ortho" if a.attr("normalized", False) else "backward")
+    return {"Out": jnp.swapaxes(spectra, -1, -2)}

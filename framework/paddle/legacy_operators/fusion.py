@@ -88,13 +88,16 @@ def _fusion_transpose_flatten_concat(a: Operands) -> Outputs:
     return {"Out": jnp.concatenate(flat, a.attr("concat_axis", 1))}
 
 
+def _aligned(array: jax.Array, other: jax.Array, axis: int) -> jax.Array:
+    """An array of fewer axes with its first one at `axis` of the other's; -1: with its last one at the last."""
+    behind = other.ndim - array.ndim - axis
+    return array if axis < 0 or behind <= 0 else array.reshape(*array.shape, *[1] * behind)
+
+
 @operator("fused_elemwise_activation")
 def _fused_elemwise_activation(a: Operands) -> Outputs:
     """f(X, g(Y)) or f(g(X, Y)) of the two functions in `functor_list`."""
-    x, y = a.array("X"), a.array("Y")
-    axis = a.attr("axis", -1)
-    axis = x.ndim - y.ndim if axis < 0 else axis
-    y = y.reshape(*y.shape, *[1] * (x.ndim - axis - y.ndim)) if x.ndim > y.ndim else y
+    x, y, axis = a.array("X"), a.array("Y"), a.attr("axis", -1)
     outer, inner = (name.removesuffix("_grad") for name in a.attr("functor_list", cast("list[str]", [])))
     binary = {"elementwise_add": jnp.add, "elementwise_mul": jnp.multiply}
     unary = {
@@ -102,10 +105,14 @@ def _fused_elemwise_activation(a: Operands) -> Outputs:
         "tanh": jnp.tanh,
         "sigmoid": jax.nn.sigmoid,
         "scale": lambda value: value * a.attr("scale", 0.0),
-        "gelu": lambda value: jax.nn.gelu(value, approximate=False),
+        "gelu": jax.nn.gelu,
     }
-    middle = unary[inner](y) if outer in binary else binary[inner](x, y)
-    out = binary[outer](x, middle) if outer in binary else unary[outer](middle)
+    if outer in binary:
+        middle = unary[inner](y)
+        out = binary[outer](_aligned(x, middle, axis), _aligned(middle, x, axis))
+    else:
+        middle = binary[inner](_aligned(x, y, axis), _aligned(y, x, axis))
+        out = unary[outer](middle)
     return {"Out": out, "IntermediateOut": middle}
 
 
@@ -117,7 +124,9 @@ def _match_matrix_tensor(a: Operands) -> Outputs:
     outputs, products = [], jnp.einsum("id,dte->tie", x, weight)
     for start, end, first, last in zip(left, left[1:], right, right[1:]):
         outputs.append((products[:, start:end] @ y[first:last].T).reshape(-1, 1))
-    between = [products[:, start:end].reshape(-1, 1) for start, end in itertools.pairwise(left)]
+    between = [
+        products[:, start:end].swapaxes(0, 1).reshape(-1, 1) for start, end in itertools.pairwise(left)
+    ]
     sizes = [len(one) for one in outputs]
     return {"Out": Ragged(jnp.concatenate(outputs), [sizes]), "Tmp": jnp.concatenate(between)}
 

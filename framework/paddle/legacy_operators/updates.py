@@ -8,7 +8,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from framework.paddle.legacy_operators.operands import Operands, Outputs, Table, registrar
+from framework.paddle.legacy_operators.operands import Operands, Output, Outputs, Table, registrar
 
 OPERATORS: Table = {}
 operator = registrar(OPERATORS)
@@ -98,3 +98,21 @@ def _sparse_momentum(a: Operands) -> Outputs:
         "VelocityOut": velocity,
         "MasterParamOut": None if master is None else out,
     }
+
+
+@operator("lars_momentum")
+def _lars_momentum(a: Operands) -> Outputs:
+    """Momentum with a rate by the norms of each parameter and its gradient. Source: You et al. 2017."""
+    names = ("Param", "Grad", "Velocity", "LearningRate")
+    rows = zip(*(a.all(name) for name in names), a.attr("lars_weight_decay", [0.0005]))
+    mu, coefficient, epsilon = a.attr("mu", 0.0), a.attr("lars_coeff", 0.001), a.attr("epsilon", 0.0)
+    params: list[Output] = []
+    velocities: list[Output] = []
+    for param, grad, velocity, rate, decay in rows:
+        norms = jnp.sqrt(jnp.square(param).sum()), jnp.sqrt(jnp.square(grad).sum())
+        scaled = rate * coefficient * norms[0] / (norms[1] + decay * norms[0] + epsilon)
+        local = jnp.where((norms[0] > 0) & (norms[1] > 0) & (decay > 0), scaled, rate)
+        change = mu * velocity + local * (grad + decay * param)
+        params.append((param - change).astype(param.dtype))
+        velocities.append(change.astype(velocity.dtype))
+    return {"ParamOut": params, "VelocityOut": velocities}

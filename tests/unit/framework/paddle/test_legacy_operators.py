@@ -122,3 +122,29 @@ def test_a_linear_chain_sums_to_one_over_all_labels():
 def test_operators_stand_under_their_names():
     names = ("attention_lstm", "var_conv_2d", "fusion_gru", "data_norm", "nce", "density_prior_box", "ftrl")
     assert all(map(is_operator, names))
+
+
+def test_an_operator_runs_on_the_values_of_a_scope():
+    from framework.paddle.op_test import Operator
+    from framework.paddle.static.scope import Scope
+
+    scope = Scope()
+    for name, value in (("w", np.ones((4, 2), np.float32)), ("rate", np.array([0.5], np.float32))):
+        scope.var(name).get_tensor().set(value, None)
+    rows = scope.var("g").get_selected_rows()
+    rows.set_height(4)
+    rows.set_rows([1, 1])
+    rows.get_tensor().set(np.ones((2, 2), np.float32), None)
+    Operator("sgd", Param="w", Grad="g", LearningRate="rate", ParamOut="w").run(scope, None)
+    assert np.array(scope.var("w").get_tensor())[:, 0].tolist() == [1, 0, 1, 1]
+    Operator("scale", X="g", Out="g", scale=3.0).run(scope, None)
+    assert np.array(rows.get_tensor()).tolist() == [[3, 3], [3, 3]] and rows.rows() == [1, 1]
+    with pytest.raises(OarError, match="not known"):
+        Operator("no_such_operator", X="w", Out="w").run(scope, None)
+
+
+def test_activations_are_fused_along_an_axis():
+    x, y = np.ones((2, 3, 4), np.float32), np.array([[1.0, -1, 2]] * 2, np.float32)
+    attrs: dict[str, object] = {"functor_list": ["elementwise_add", "relu"], "axis": 0}
+    out = _run("fused_elemwise_activation", attrs, {}, {"X": x, "Y": y})
+    assert out["Out"][0, :, 0].tolist() == [2, 1, 3] and out["IntermediateOut"].shape == (2, 3)
