@@ -77,7 +77,7 @@ def of_numpy(kind: np.dtype) -> dtype:
     Raises:
         ShapeError: Paddle has no such type (uint32, strings, objects).
     """
-    found = _BY_NUMPY.get(np.dtype(kind))
+    found = _BY_NUMPY.get(np.dtype(kind)) or _ALIASES.get(np.dtype(kind).name)
     if found is None:
         raise ShapeError("Paddle has no such data type", **_unknown(kind))
     return found

@@ -10,8 +10,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import cast
 
+from framework.core.errors import OarError
 from framework.interop.weights.pdparams import DTYPES
-from framework.paddle._kernel.operators import run_operator
+from framework.paddle._kernel.operators import Slots, is_operator, run_operator
 from framework.paddle._kernel.signatures import Signature, find_signature
 from framework.paddle._kernel.tensor import Tensor
 
@@ -43,7 +44,7 @@ def find_kernel(name: str) -> Callable[..., object] | None:
         return _of_function(name, *_rows()[name])
     operator = _OPERATORS.get(name, name)
     signature = find_signature(operator)
-    if signature is None or not _is_operator(operator):
+    if signature is None or not is_operator(operator):
         return None
     return _of_operator(name, operator, signature)
 
@@ -52,22 +53,26 @@ def find_kernel(name: str) -> Callable[..., object] | None:
 def find_operator(name: str) -> Callable[..., object] | None:
     """An operator called in the older way, `matmul_v2(x, y, "trans_x", True)`; None where there is none."""
     signature = find_signature(name)
-    if signature is None or not _is_operator(name):
+    if signature is None:
         return None
+    kernel = None if is_operator(name) else find_kernel(name)
+    if kernel is None and not is_operator(name):
+        return None
+    parameters = [
+        parameter.removeprefix("-").partition(":")[0] for parameter in _rows().get(name, ("", ()))[1]
+    ]
+    keywords = dict(zip((names[0] for names in signature.settings), parameters[len(signature.inputs) :]))
 
     def run(*args: object) -> object:
         first = next((index for index, value in enumerate(args) if isinstance(value, str)), len(args))
         names = cast("tuple[str, ...]", args[first::2])
-        return _outputs(name, signature, args[:first], dict(zip(names, args[first + 1 :: 2])))
+        settings = dict(zip(names, args[first + 1 :: 2]))
+        if kernel is None:
+            return _outputs(name, signature, args[:first], settings)
+        return kernel(*args[:first], **{keywords.get(option, option): v for option, v in settings.items()})
 
     run.__name__ = name
     return run
-
-
-def _is_operator(name: str) -> bool:
-    from framework.interop.graph.paddle import OPERATORS  # many modules; few programs call kernels
-
-    return name in OPERATORS
 
 
 def setting(value: object, name: str) -> object:
@@ -136,3 +141,54 @@ def _outputs(
 
 def _listed(value: object) -> list[Tensor]:
     return cast("list[Tensor]", list(value) if isinstance(value, list | tuple) else [value])
+
+
+_DEFAULTS: dict[str, object] = {  # of settings that programs leave out
+    "always_adapt": False,
+    "beta1": 0.9,
+    "beta2": 0.999,
+    "epsilon": 1e-6,
+    "lazy_mode": False,
+    "min_row_size_to_use_multithread": 1000,
+    "multi_precision": False,
+    "regularization_coeff": 0.0,
+    "regularization_method": "",
+    "rescale_grad": 1.0,
+    "use_global_beta_pow": False,
+    "use_nesterov": False,
+    "with_decay": False,
+}
+
+
+def run_kernel(name: str, slots: Slots, attrs: Mapping[str, object]) -> Slots:
+    """The outputs, by slot, of an operator that a kernel runs; a kernel that updates its inputs gives these.
+
+    Raises:
+        OarError: no kernel has this name.
+    """
+    signature, updating = find_signature(name), find_kernel(f"{name}_")
+    kernel = find_kernel(name) or updating
+    if kernel is None or signature is None:
+        raise OarError(
+            "the operator is not known",
+            received=name,
+            allowed="the operators of Paddle listed in docs/graphs.md",
+        )
+    arguments: list[object] = [_operand(slots.get(slot)) for slot in signature.inputs]
+    for names in signature.settings:
+        tensor = next((slots[slot] for slot in names[1:] if slots.get(slot)), None)
+        value = setting(attrs.get(names[0], _DEFAULTS.get(names[0])), names[0])
+        arguments.append(value if tensor is None else _operand(tensor))
+    while arguments and arguments[-1] is None:
+        arguments.pop()
+    result = kernel(*arguments)
+    if result is None or kernel is updating:
+        return {slot: slots[slot[:-3]] for slot in signature.outputs if slot[:-3] in slots}
+    outputs = list(result) if isinstance(result, tuple) else [result]
+    return {slot: _listed(one) for slot, one in zip(signature.outputs, outputs) if one is not None}
+
+
+def _operand(tensors: list[Tensor] | None) -> object:
+    if not tensors:
+        return None
+    return tensors[0] if len(tensors) == 1 else tensors

@@ -11,6 +11,7 @@ import numpy as np
 from framework import paddle
 from framework.interop.weights.pdparams import DTYPES
 from framework.paddle._kernel.arguments import DTypeLike
+from framework.paddle._kernel.operators import run_operator
 from framework.paddle._kernel.tensor import Tensor, wrap
 from framework.paddle.nn import functional as F
 
@@ -71,8 +72,12 @@ def sigmoid_cross_entropy_with_logits(
     normalize: bool = False,
     ignore_index: int = -100,
 ) -> Tensor:
-    """The loss of each element, 0 where the label is `ignore_index`; normalized by the number of the others."""
-    loss = F.binary_cross_entropy_with_logits(x, label, reduction="none", pos_weight=pos_weight)
+    """The loss of each element, 0 where the label is `ignore_index`; normalized by the number of the others.
+
+    `pos_weight` is a factor of log(1 + exp(-|x|)) alone: the public function hands over another one than it is given.
+    """
+    rest = F.softplus(-paddle.abs(x))
+    loss = F.relu(x) - x * label + (rest if pos_weight is None else rest * pos_weight)
     valid = paddle.not_equal(label, paddle.full_like(label, ignore_index)).astype(loss.dtype)
     return loss * valid / paddle.clip(valid.sum(), min=1e-5) if normalize else loss * valid
 
@@ -416,3 +421,34 @@ def max_pool3d_with_index(
         kernel_size, paddings = x.shape[2:], (0, 0, 0)
     pooled = F.max_pool3d(x, kernel_size, strides, list(paddings), return_mask=True)
     return cast("tuple[Tensor, Tensor]", pooled)
+
+
+def rnn(
+    x: Tensor,
+    pre_state: Sequence[Tensor | Sequence[Tensor]],
+    weight_list: Sequence[Tensor],
+    sequence_length: Tensor | None,
+    dropout_state_in: Tensor | None,
+    dropout_prob: float = 0.0,
+    is_bidirec: bool = False,
+    input_size: int = 10,
+    hidden_size: int = 100,
+    num_layers: int = 1,
+    mode: str = "RNN_TANH",
+    seed: int = 0,
+    is_test: bool = False,
+) -> tuple[Tensor, Tensor | None, list[Tensor], None]:
+    """(outputs [T, N, C], `dropout_state_in`, last states, nothing for the backward run)."""
+    states = [one for state in pre_state for one in ([state] if isinstance(state, Tensor) else state)]
+    slots = {"Input": [x], "PreState": states, "WeightList": list(weight_list)}
+    if sequence_length is not None:
+        slots["SequenceLength"] = [sequence_length]
+    settings: dict[str, object] = {
+        "dropout_prob": dropout_prob,
+        "is_bidirec": is_bidirec,
+        "num_layers": num_layers,
+        "mode": mode,
+        "is_test": is_test,
+    }
+    results = run_operator("rnn", slots, settings, {"Out": 1, "State": len(states)})
+    return results["Out"][0], dropout_state_in, results["State"], None

@@ -1,23 +1,33 @@
-"""Operators of saved programs, run on Tensors one at a time."""
+"""Operators of saved programs and of older ones, run on Tensors one at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from framework.core.errors import OarError
 from framework.interop.graph.layer import apply
-from framework.interop.graph.operator import Call
+from framework.interop.graph.operator import Call, Operator
 from framework.interop.graph.values import Item, Value, to_jax
 from framework.interop.programs.program import Node
 from framework.paddle._kernel.dispatch import Compiled, run
+from framework.paddle._kernel.dtypes import dtype as Dtype
+from framework.paddle._kernel.settings import freeze
 from framework.paddle._kernel.tensor import Tensor, wrap
 from framework.paddle._kernel.x64 import x64
+from framework.paddle.legacy_operators import Levels, Operands, Output, Ragged, find_legacy_operator
 
 Slots = dict[str, list[Tensor]]
+Lengths = Mapping[str, Sequence[Levels | None]]
+Values = list[tuple[str, jax.Array | np.ndarray]]
+_NO_LENGTHS: Lengths = MappingProxyType({})
+_COMPILED = 256  # operators kept with their settings
+_KEY_BYTES = 1 << 20  # of inputs without a gradient, which are constants of a compiled operator
 
 
 class _NodeRunner:
@@ -38,75 +48,166 @@ class _NodeRunner:
 
 def has_operator(op_type: str) -> bool:
     """Whether an operator of this name runs here."""
-    from framework.interop.graph.paddle import OPERATORS
+    return find_legacy_operator(op_type) is not None or op_type in _graph_operators()
 
-    return op_type in OPERATORS
+
+@dataclass(eq=False)
+class _Run:
+    """One operator with its settings and the inputs that want no gradient.
+
+    Attributes:
+        inputs: The slot of each input.
+        outputs: The slot of each output.
+        present: After a run: the slot of each output that there is, in order.
+        levels: After a run: the lengths of the outputs that have some.
+    """
+
+    op_type: str
+    inputs: list[str]
+    outputs: list[str]
+    attrs: Mapping[str, object]
+    lengths: Lengths
+    present: list[str] = field(default_factory=list)
+    levels: dict[str, Levels] = field(default_factory=dict)
+
+    def __call__(self, operands: Sequence[jax.Array]) -> tuple[jax.Array, ...]:
+        rule = find_legacy_operator(self.op_type)
+        if rule is None:
+            values = self._run_node(operands)
+        else:
+            with jax.numpy_dtype_promotion("standard"):
+                values = self._by_slot(rule(self._operands(operands)))
+        self.present = [slot for slot, _ in values]
+        return tuple(jnp.asarray(array) for _, array in values)
+
+    def _operands(self, operands: Sequence[jax.Array]) -> Operands:
+        slots: dict[str, list[jax.Array]] = {}
+        for slot, array in zip(self.inputs, operands, strict=True):
+            slots.setdefault(slot, []).append(array)
+        return Operands(self.op_type, slots, self.lengths, self.attrs)
+
+    def _by_slot(self, results: Mapping[str, Output | list[Output]]) -> Values:
+        values: Values = []
+        for slot, result in results.items():
+            for one in result if isinstance(result, list) else [result]:
+                if isinstance(one, Ragged):
+                    self.levels[slot] = one.levels
+                array = one.array if isinstance(one, Ragged) else one
+                if array is not None:
+                    values.append((slot, array))
+        return values
+
+    def _run_node(self, operands: Sequence[jax.Array]) -> Values:
+        node = Node(
+            self.op_type,
+            self.op_type,
+            tuple(f"{slot}_{index}" for index, slot in enumerate(self.inputs)),
+            tuple(f"{slot}_{index}" for index, slot in enumerate(self.outputs)),
+            MappingProxyType(dict(self.attrs)),
+            tuple(self.inputs),
+            tuple(self.outputs),
+        )
+        items: list[Item] = [Value.of(array) for array in operands]
+        runner = _NodeRunner(not self.attrs.get("is_test", False))
+        call = Call(node, 0, runner, dict(zip(node.inputs, items)))
+        results = apply(_graph_operators()[self.op_type], call, items)
+        listed = list(results) if isinstance(results, tuple) else [results]
+        return [(slot, _array(item)) for slot, item in zip(self.outputs, listed) if item is not None]
 
 
 def run_operator(
-    op_type: str, slots: Slots, attrs: Mapping[str, object], outputs: Mapping[str, int]
+    op_type: str,
+    slots: Slots,
+    attrs: Mapping[str, object],
+    outputs: Mapping[str, int],
+    lengths: Lengths = _NO_LENGTHS,
 ) -> Slots:
     """The outputs of an operator of ProgramDesc, by slot.
 
     Args:
         slots: Its inputs.
         outputs: How many outputs each slot has.
+        lengths: Of the sequences of the inputs, by slot in the order of its Tensors.
 
     Raises:
-        OarError: no operator that is read from programs has this name.
+        OarError: no operator that is read from programs, and none of older ones, has this name.
     """
-    from framework.interop.graph.paddle import OPERATORS
-
-    if op_type not in OPERATORS:
+    if not is_operator(op_type):
         raise OarError(
             "the operator is not known",
             received=op_type,
             allowed="the operators of Paddle listed in docs/graphs.md",
         )
-    operator = OPERATORS[op_type]
-    inputs = [(slot, tensor) for slot, tensors in slots.items() for tensor in tensors]
-    names = [slot for slot, count in outputs.items() for _ in range(count)]
-    node = Node(
-        op_type,
-        op_type,
-        tuple(f"{slot}_{index}" for index, (slot, _) in enumerate(inputs)),
-        tuple(f"{slot}_{index}" for index, slot in enumerate(names)),
-        MappingProxyType(dict(attrs)),
-        tuple(slot for slot, _ in inputs),
-        tuple(names),
+    attrs = {name: value.numpy if isinstance(value, Dtype) else value for name, value in attrs.items()}
+    tensors = [tensor for listed in slots.values() for tensor in listed]
+    names = [slot for slot, listed in slots.items() for _ in listed]
+    operation = _Run(
+        op_type, names, [slot for slot, count in outputs.items() for _ in range(count)], attrs, lengths
     )
-
-    def results_of(arrays: Sequence[jax.Array]) -> list[Item]:
-        items: list[Item] = [Value.of(array) for array in arrays]
-        runner = _NodeRunner(not attrs.get("is_test", False))
-        call = Call(node, 0, runner, dict(zip(node.inputs, items)))
-        results = apply(operator, call, items)
-        return list(results) if isinstance(results, tuple) else [results]
-
-    tensors = [tensor for _, tensor in inputs]
     traced = [index for index, tensor in enumerate(tensors) if not tensor.stop_gradient]
-    present: list[bool] = []
-
-    def function(*arrays: jax.Array) -> tuple[jax.Array, ...]:
-        """Only what wants a gradient is traced: an operator may read the values of its other inputs."""
-        operands = [tensor.value for tensor in tensors]
-        for index, array in zip(traced, arrays, strict=True):
-            operands[index] = array
-        items = results_of(operands)
-        present[:] = [item is not None for item in items]
-        return tuple(_array(item) for item in items if item is not None)
-
     if traced:
-        values = list(run(Compiled(op_type, function), [tensors[index] for index in traced]))
+        operation, compiled = _compiled(operation, tensors, traced)
+        values = list(run(compiled, [tensors[index] for index in traced]))
     else:
         with x64():
-            values = [wrap(array) for array in function()]
+            values = [wrap(array) for array in operation([tensor.value for tensor in tensors])]
     by_slot: Slots = {}
-    remaining = iter(values)
-    for slot, there in zip(names, present):
-        if there:
-            by_slot.setdefault(slot, []).append(next(remaining))
+    for slot, value in zip(operation.present, values, strict=True):
+        by_slot.setdefault(slot, []).append(value)
     return by_slot
+
+
+def is_operator(op_type: str) -> bool:
+    """Whether `run_operator` knows an operator."""
+    return find_legacy_operator(op_type) is not None or op_type in _graph_operators()
+
+
+def _graph_operators() -> Mapping[str, Operator]:
+    from framework.interop.graph.paddle import OPERATORS  # many modules; few programs call operators
+
+    return OPERATORS
+
+
+_programs: dict[object, tuple[_Run, Compiled]] = {}
+
+
+def _compiled(operation: _Run, tensors: Sequence[Tensor], traced: Sequence[int]) -> tuple[_Run, Compiled]:
+    """The operation as a compiled one of its traced inputs, kept for the next call that differs in these alone.
+
+    Only what wants a gradient is traced: an operator may read the values of its other inputs.
+    """
+    constants = [None if index in traced else tensor.value for index, tensor in enumerate(tensors)]
+    key = _key(operation, constants)
+    if key is not None and key in _programs:
+        return _programs[key]
+
+    def function(*arrays: jax.Array) -> tuple[jax.Array, ...]:
+        operands = list(constants)
+        for index, array in zip(traced, arrays, strict=True):
+            operands[index] = array
+        return operation(operands)  # type: ignore[arg-type]
+
+    entry = operation, Compiled(operation.op_type, function)
+    if key is not None:
+        if len(_programs) >= _COMPILED:
+            _programs.pop(next(iter(_programs)))
+        _programs[key] = entry
+    return entry
+
+
+def _key(operation: _Run, constants: Sequence[jax.Array | None]) -> object:
+    """What tells operations apart; None where it would be long."""
+    arrays = [None if one is None else np.asarray(one) for one in constants]
+    if sum(0 if array is None else array.nbytes for array in arrays) > _KEY_BYTES:
+        return None
+    values = [None if array is None else (array.shape, array.dtype.name, array.tobytes()) for array in arrays]
+    slots = (tuple(operation.inputs), tuple(operation.outputs))
+    settings = (operation.op_type, freeze(dict(operation.attrs)), repr(operation.lengths))
+    try:
+        hash(settings)
+    except TypeError:  # a setting that is no number, text or list of them
+        return None
+    return settings, slots, tuple(values)
 
 
 def _array(item: Item) -> jax.Array:

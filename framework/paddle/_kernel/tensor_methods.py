@@ -18,6 +18,7 @@ from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.device.places import Place, default_device, place_of
 from framework.paddle.ops.attribute import cast
 from framework.paddle.ops.creation import full_like
+from framework.paddle.ops.search import where
 
 
 class DenseTensor:
@@ -110,17 +111,18 @@ def pin_memory(x: Tensor, blocking: bool = True) -> Tensor:
 
 
 def fill_(x: Tensor, value: TensorLike) -> Tensor:
-    """Make every element `value`."""
+    """Make every element `value`; the gradient of what was there is zeros."""
     if not isinstance(value, int | float | complex | Tensor | np.generic | np.ndarray):
         raise ArgumentTypeError(
             "fill_ takes a number", where="paddle.Tensor.fill_", received=type(value).__name__
         )
-    return replace_value(x, full_like(x, value))
+    filled = full_like(x, value)
+    return replace_value(x, filled if x._node is None else where(full_like(x, True, "bool"), filled, x))
 
 
 def zero_(x: Tensor) -> Tensor:
-    """Make every element 0."""
-    return replace_value(x, full_like(x, 0))
+    """Make every element 0; the gradient of what was there is zeros."""
+    return fill_(x, 0)
 
 
 def set_value(x: Tensor, value: TensorLike) -> None:

@@ -189,8 +189,8 @@ def grad_var_suffix() -> str:
 
 
 def supports_bfloat16() -> bool:
-    """False: it asks for kernels of oneDNN."""
-    return False
+    """True: operations take bfloat16 on every device."""
+    return True
 
 
 def _set_eager_deletion_mode(threshold: float, fraction: float, fast: bool) -> None:

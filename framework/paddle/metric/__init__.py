@@ -141,6 +141,14 @@ class Auc(_Checked, core.Auc):
         super().__init__("ROC", num_thresholds, name)
         self._curve, self._num_thresholds = curve, num_thresholds
 
+    @property
+    def _stat_pos(self) -> np.ndarray:
+        return self.positive
+
+    @property
+    def _stat_neg(self) -> np.ndarray:
+        return self.negative
+
 
 __all__ = ["Accuracy", "Auc", "Metric", "Precision", "Recall", "accuracy"]
 

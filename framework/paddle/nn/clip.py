@@ -12,11 +12,19 @@ import jax
 import jax.numpy as jnp
 
 from framework.nn.clip import GradClip
-from framework.paddle._kernel.dispatch import Arrays, operation
+from framework.paddle._kernel.dispatch import Array, Arrays, operation
 from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle._kernel.tensor import Tensor
 
 Pair = tuple[Any, Tensor | None]
+
+
+@operation
+def clip_by_norm(x: Array, max_norm: Array | float, name: str | None = None) -> Array:
+    """`x`, shortened to the length `max_norm` where it is longer."""
+    norm = jnp.sqrt(jnp.square(x).sum())
+    limit = jnp.asarray(max_norm).astype(x.dtype)
+    return jnp.where(norm > limit, x * (limit / norm), x)
 
 
 class ClipGradBase:

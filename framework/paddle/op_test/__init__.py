@@ -17,11 +17,9 @@ from framework.paddle.op_test.floats import (
     copy_bits_from_float_to_uint16,
 )
 from framework.paddle.op_test.helpers import (
-    Operator,
     OpTestTool,
     check_grad_ci,
     check_out_dtype,
-    create_op,
     get_numeric_gradient,
     is_custom_device,
     paddle_static_guard,
@@ -30,6 +28,10 @@ from framework.paddle.op_test.helpers import (
     skip_check_inplace_ci,
 )
 from framework.paddle.op_test.helpers import _set_use_system_allocator as _set_use_system_allocator
+from framework.paddle.op_test.numpy_names import install_numpy_names
+from framework.paddle.op_test.scope_operator import Operator, create_op
+
+install_numpy_names()
 
 __all__ = [
     "OpTest",

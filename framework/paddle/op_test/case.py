@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from framework.paddle import add_n, grad
-from framework.paddle._kernel.operators import run_operator
+from framework.paddle._kernel.kernels import run_kernel
+from framework.paddle._kernel.operators import is_operator, run_operator
 from framework.paddle._kernel.random import seed
 from framework.paddle._kernel.signatures import find_signature
 from framework.paddle._kernel.tensor import Tensor
@@ -20,7 +21,8 @@ from framework.paddle.base.dygraph.base import guard
 from framework.paddle.device.places import CPUPlace
 from framework.paddle.op_test.floats import convert_uint16_to_float
 from framework.paddle.op_test.gradients import assert_close, check_directions
-from framework.paddle.op_test.operands import Slots, bind, make_operands, named_arrays, to_operand
+from framework.paddle.op_test.operands import Slots, bind, levels_of, make_operands, named_arrays, to_operand
+from framework.paddle.op_test.sequences import SequenceInputs
 
 _SEED = 2023  # each run of an operator that draws numbers draws the same
 _BF16_LIMIT = 1e-2
@@ -32,7 +34,7 @@ Weights: TypeAlias = ArrayLike | Sequence[ArrayLike] | None
 """The gradients of the outputs: one array, or one for each; None is the mean."""
 
 
-class OpTest(unittest.TestCase):
+class OpTest(SequenceInputs, unittest.TestCase):
     """A test of Paddle's tree sets `op_type`, `python_api`, `inputs`, `attrs` and `outputs`, and calls the checks.
 
     Outputs are compared with those of the test, gradients with given ones or with differences in float64. float16 is
@@ -45,6 +47,7 @@ class OpTest(unittest.TestCase):
     attrs: Mapping[str, object]
     python_api: Callable[..., object] | None
     dtype: object = None
+    _by_name: bool = False  # run the operator of programs, not the function: Paddle's check_dygraph=False
     call_once: ClassVar[bool] = False
     is_calc_ref: ClassVar[bool] = False
 
@@ -134,6 +137,7 @@ class OpTest(unittest.TestCase):
         if self.is_float16_op() or checks.get("only_check_prim"):
             return
         limits = (max(atol, _BF16_LIMIT), max(rtol, _BF16_LIMIT)) if self.is_bfloat16_op() else (atol, rtol)
+        self._by_name = not checks.get("check_dygraph", True)
         with guard():
             results = self._run(self._operands()[0])
             try:
@@ -170,9 +174,10 @@ class OpTest(unittest.TestCase):
     def calc_output(self, place: object = None) -> list[np.ndarray]:
         """The outputs, the shortest first."""
         del place
+        self._by_name = is_operator(self.op_type)  # as Paddle does here
         with guard():
             results = self._run(self._operands()[0])
-        arrays = [array for tensors in results.values() for array in _arrays(tensors)]
+            arrays = [array for tensors in results.values() for array in _arrays(tensors)]
         return sorted(arrays, key=lambda array: len(array) if array.ndim else 1)
 
     # -- gradients -------------------------------------------------------------------------------------------------
@@ -200,6 +205,7 @@ class OpTest(unittest.TestCase):
         self.infer_dtype_from_inputs_outputs(getattr(self, "inputs", {}), self.outputs)
         if self.is_float16_op() or checks.get("only_check_prim"):
             return
+        self._by_name = not checks.get("check_dygraph", True)
         names = list(inputs_to_check)
         outputs = [output_names] if isinstance(output_names, str) else list(output_names)
         with guard():
@@ -275,9 +281,12 @@ class OpTest(unittest.TestCase):
         """The outputs by slot."""
         seed(_SEED)
         function = getattr(self, "python_api", None)
-        if function is None:
+        if function is None or (self._by_name and is_operator(self.op_type)):
             counts = {slot: len(named_arrays(slot, entry)) for slot, entry in self.outputs.items()}
-            return run_operator(self.op_type, slots, self._settings(), counts)
+            if not is_operator(self.op_type):
+                return run_kernel(self.op_type, slots, self._settings())
+            lengths = {slot: levels_of(entry) for slot, entry in getattr(self, "inputs", {}).items()}
+            return run_operator(self.op_type, slots, self._settings(), counts, lengths)
         signature = find_signature(self.op_type)
         arguments, keywords = bind(function, signature, slots, self._settings())
         result = function(*arguments, **keywords)
@@ -293,6 +302,11 @@ class OpTest(unittest.TestCase):
             slot: [array for _, array in named_arrays(slot, entry)] for slot, entry in self.outputs.items()
         }
 
+    def _expected_by_name(self) -> dict[str, list[np.ndarray]]:
+        """The outputs of lists by their own names, which a test may list in `python_out_sig`."""
+        entries = (pair for slot, entry in self.outputs.items() for pair in named_arrays(slot, entry))
+        return {name: [array] for name, array in entries}
+
     def _compare(
         self,
         results: Slots,
@@ -300,8 +314,9 @@ class OpTest(unittest.TestCase):
         unchecked: Sequence[str],
         limits: tuple[float, float],
     ) -> None:
-        names = [name for name in self.outputs if name in results and name not in unchecked]
-        if not names:
+        expected = {**self._expected_by_name(), **expected}
+        names = [name for name in results if name in expected and name not in unchecked]
+        if not names and not set(results) & set(unchecked):
             raise AssertionError(f"{self.op_type} returns {list(results)}; expected {list(self.outputs)}")
         for name in names:
             for ours, array in zip(_arrays(results[name]), expected.get(name, ())):

@@ -11,6 +11,7 @@ from framework.paddle._kernel.kernels import setting
 from framework.paddle._kernel.operators import Slots
 from framework.paddle._kernel.signatures import Signature
 from framework.paddle._kernel.tensor import Tensor
+from framework.paddle.legacy_operators import Levels
 from framework.paddle.op_test.floats import convert_uint16_to_float
 from framework.paddle.ops.creation import to_tensor
 
@@ -29,6 +30,19 @@ def named_arrays(slot: str, entry: object) -> list[tuple[str, np.ndarray]]:
     if entry and not (isinstance(entry[0], tuple | list) and isinstance(entry[0][0], str)):
         return [(slot, as_numpy(entry[0] if len(entry) == 1 else entry))]
     return [(name, as_numpy(value)) for name, value in entry]
+
+
+def levels_of(entry: object) -> list[Levels | None]:
+    """The lengths of the sequences of each array of `named_arrays`; None where it has none."""
+    if not isinstance(entry, list):
+        return [_levels(entry)]
+    if entry and not (isinstance(entry[0], tuple | list) and isinstance(entry[0][0], str)):
+        return [_levels(entry[0]) if len(entry) == 1 else None]
+    return [_levels(value) for _, value in entry]
+
+
+def _levels(value: object) -> Levels | None:
+    return value[1] if isinstance(value, tuple) and len(value) == 2 and value[1] else None
 
 
 def to_operand(array: np.ndarray, cast: str | None = None) -> Tensor:

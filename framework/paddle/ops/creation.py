@@ -270,8 +270,12 @@ def _assign(x: Array) -> Array:
 
 
 def assign(x: TensorLike, output: Tensor | None = None) -> Tensor:
-    """A copy of a Tensor, an array or numbers; into `output` if one is given. Gradients flow through."""
-    copy = _assign(x if isinstance(x, Tensor) else Tensor(x))
+    """A copy of a Tensor, an array or numbers; into `output` if one is given. Gradients flow through.
+
+    Raises:
+        TypeError: another value, or an array of a type that Paddle does not assign.
+    """
+    copy = _assign(x if isinstance(x, Tensor) else Tensor(_assignable(x)))
     if output is None:
         return copy
     output._value, output._version = copy._value, output._version + 1
@@ -279,6 +283,36 @@ def assign(x: TensorLike, output: Tensor | None = None) -> Tensor:
     if copy._node is not None:
         output.stop_gradient = False
     return output
+
+
+def _assignable(x: object) -> object:
+    """Numbers as they are given; float64 of numpy becomes float32, as in Paddle."""
+    if isinstance(x, jax.Array):
+        return x
+    if not isinstance(x, np.ndarray | np.generic | list | tuple | float | int):
+        raise ArgumentTypeError(
+            "neither a Tensor nor numbers",
+            where="paddle.assign",
+            received=type(x).__name__,
+            allowed="a Tensor, an array, a list or a number",
+        )
+    if isinstance(x, list | tuple) and any(isinstance(one, Tensor) for one in x):
+        if mode.recorder is None:
+            return x
+        raise ArgumentTypeError(
+            "a list of variables", where="paddle.assign", allowed="a variable", fix="call paddle.stack first"
+        )
+    array = np.asarray(x)
+    array = array.astype(np.float32) if array.dtype == np.float64 else array
+    if array.dtype not in (np.bool_, np.float32, np.int32, np.int64):
+        raise ArgumentTypeError(
+            "an array of another type",
+            where="paddle.assign",
+            received=array.dtype.name,
+            allowed="bool, float32, float64, int32, int64",
+            fix="make a Tensor of it: paddle.to_tensor(x)",
+        )
+    return array
 
 
 def clone(x: Tensor, name: str | None = None) -> Tensor:

@@ -29,7 +29,11 @@ __all__ = [
 
 def _line(x: Array, axis: int | None, where: str) -> tuple[Array, int]:
     """The Tensor and the axis to go along: None flattens."""
-    return (x.reshape(-1), 0) if axis is None else (x, normalize_axis(axis, x.ndim, where))
+    if axis is None:
+        return x.reshape(-1), 0
+    # A Tensor of one number may stand for the axis, and a number without axes is its own sum along 0 or -1.
+    axis = axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
+    return x, normalize_axis(axis, max(x.ndim, 1), where)
 
 
 @operation

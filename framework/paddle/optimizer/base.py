@@ -78,6 +78,8 @@ class Optimizer:
     ) -> None:
         enable_compilation_cache()
         self._name = name
+        if learning_rate is None:  # before the parameters, as Paddle asks
+            raise ValueError(f"{type(self).__name__}: learning_rate is not set")
         self._parameter_list = self._checked(parameters)
         if learning_rate is None:
             raise ValueError(f"{type(self).__name__}: learning_rate is not set")

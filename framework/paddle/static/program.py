@@ -476,6 +476,12 @@ def _keep(tensor: Tensor) -> None:
     default_main_program().made[id(tensor)] = tensor
 
 
+def _find(name: str) -> Parameter | None:
+    """The parameter of the current program that has this name: layers that name one share it."""
+    value = default_main_program().global_block().vars.get(name)
+    return value if isinstance(value, Parameter) else None
+
+
 def enable_static() -> None:
     """From here on operations are recorded into programs."""
     if not state.on:
@@ -483,7 +489,7 @@ def enable_static() -> None:
         unique_name.switch(*state.names)
         mode.watcher = _Watcher()
         set_recorder(record)
-        mode.check, mode.keep_parameter = check_call, _keep
+        mode.check, mode.keep_parameter, mode.find_parameter = check_call, _keep, _find
 
 
 def disable_static(place: object = None) -> None:
@@ -492,7 +498,7 @@ def disable_static(place: object = None) -> None:
         state.on = False
         state.names = unique_name.switch()
         set_recorder(None)
-        mode.watcher = mode.check = mode.keep_parameter = None
+        mode.watcher = mode.check = mode.keep_parameter = mode.find_parameter = None
 
 
 def in_dynamic_mode() -> bool:

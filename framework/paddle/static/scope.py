@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from framework.paddle._kernel.lod_tensor import LoDTensor
+from framework.paddle._kernel.selected_rows import SelectedRows
 from framework.paddle._kernel.tensor import Tensor, as_array
 from framework.paddle.static.program import Variable, recent_programs
 
@@ -30,10 +31,10 @@ class _View(LoDTensor):
 
 
 class ScopeVariable:
-    """A variable of a scope."""
+    """A variable of a scope: a Tensor, or rows of one where `get_selected_rows` has asked for them."""
 
-    def __init__(self, tensor: LoDTensor) -> None:
-        self._tensor = tensor
+    def __init__(self, tensor: LoDTensor, selected: dict[int, SelectedRows] | None = None) -> None:
+        self._tensor, self._selected = tensor, {} if selected is None else selected
 
     def get_tensor(self) -> LoDTensor:
         """Its values; `set` changes them."""
@@ -63,6 +64,14 @@ class ScopeVariable:
         """The fraction."""
         return float(np.asarray(self._tensor))
 
+    def get_selected_rows(self) -> SelectedRows:
+        """Its rows; without any before."""
+        return self._selected.setdefault(id(self._tensor), SelectedRows())
+
+    def is_selected_rows(self) -> bool:
+        """Whether it holds rows."""
+        return id(self._tensor) in self._selected
+
 
 class Scope:
     """Values by name: those of parameters, of the current program first, and what was set for variables. A program that
@@ -70,12 +79,13 @@ class Scope:
 
     def __init__(self, parent: Scope | None = None) -> None:
         self.values: dict[str, LoDTensor] = {}
+        self._selected: dict[int, SelectedRows] = {}  # by the id of the Tensor among the values
         self._parent = parent
 
     def find_var(self, name: str) -> ScopeVariable | None:
         """The variable of this name; None: there is none here, in the scopes around, or in a program."""
         if name in self.values:
-            return ScopeVariable(self.values[name])
+            return ScopeVariable(self.values[name], self._selected)
         if self._parent is not None:
             return self._parent.find_var(name)
         tensors = (program.global_block().vars.get(name) for program in recent_programs())
@@ -89,7 +99,7 @@ class Scope:
         return self.find_var(name) or self._new(name)
 
     def _new(self, name: str) -> ScopeVariable:
-        return ScopeVariable(self.values.setdefault(name, LoDTensor()))
+        return ScopeVariable(self.values.setdefault(name, LoDTensor()), self._selected)
 
     def new_scope(self) -> Scope:
         """A scope inside this one."""

@@ -215,14 +215,17 @@ def _repeated_fc_relu(a: Arguments) -> dict[str, Item]:
     return {"Out": outs[-1], "ReluOut": outs[:-1]}
 
 
-def _rounded(x: jax.Array, scale: jax.Array, a: Arguments) -> jax.Array:
-    """x / scale as integers of `bit_length` bits, halves away from zero or (round_type 0) to even."""
-    bound = (1 << (int(a.attr("bit_length", 8)) - 1)) - 1
+def quantize(x: jax.Array, scale: jax.Array, bits: int, to_even: bool) -> jax.Array:
+    """x / scale as integers of so many bits, halves to even or away from zero."""
+    bound = (1 << (bits - 1)) - 1
     inverse = jnp.where(scale < 1e-30, 1 / (scale + 1e-6), 1 / jnp.where(scale == 0, 1, scale))
     scaled = x * inverse * bound
-    if int(a.attr("round_type", 1)) == 0:
-        return jnp.clip(jnp.round(scaled), -bound - 1, bound)
-    return jax.lax.round(scaled)
+    return jnp.clip(jnp.round(scaled), -bound - 1, bound) if to_even else jax.lax.round(scaled)
+
+
+def _rounded(x: jax.Array, scale: jax.Array, a: Arguments) -> jax.Array:
+    """`quantize` to `bit_length` bits; `round_type` 0 is to even."""
+    return quantize(x, scale, int(a.attr("bit_length", 8)), int(a.attr("round_type", 1)) == 0)
 
 
 def _dequantized(x: jax.Array, scale: jax.Array, a: Arguments) -> jax.Array:

@@ -14,6 +14,7 @@ import numpy as np
 
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.arguments import Integers
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Parameter, Tensor, as_array
@@ -481,7 +482,10 @@ def new_parameter(
         return None
     sizes = tuple(int(size) for size in ([shape] if isinstance(shape, int) else shape))
     if attribute.name is not None:
-        unique_name.claim(attribute.name)
+        if mode.find_parameter is None:
+            unique_name.claim(attribute.name)
+        elif (shared := mode.find_parameter(attribute.name)) is not None:
+            return _with_sizes(shared, sizes)
     parameter = Parameter(
         initializers.new_value(sizes, dtype),
         name=attribute.name or unique_name.generate(f"{owner}.{'b' if is_bias else 'w'}"),
@@ -494,6 +498,19 @@ def new_parameter(
     initializers.begin(parameter, initializers.starting(attribute.initializer, is_bias, default_initializer))
     if mode.keep_parameter is not None:
         mode.keep_parameter(parameter)
+    return parameter
+
+
+def _with_sizes(parameter: Parameter, sizes: tuple[int, ...]) -> Parameter:
+    """The parameter, which a second layer names. Raises: ShapeError, where the layer needs other sizes."""
+    if tuple(parameter.shape) != sizes:
+        raise ShapeError(
+            "a parameter of this name with another shape is in the program",
+            where=f"ParamAttr(name={parameter.name!r})",
+            received=sizes,
+            allowed=tuple(parameter.shape),
+            fix="give one of them another name",
+        )
     return parameter
 
 

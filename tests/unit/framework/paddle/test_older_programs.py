@@ -97,3 +97,40 @@ def test_older_operators():
         pytest.approx(1 / 7)
     )
     assert {"cross_entropy", "bpr_loss", "lrn", "batch_fc", "fsp", "cvm"} <= set(OPERATORS)
+
+
+def test_operations_in_place_keep_the_shape():
+    x = paddle.ones([3])
+    with pytest.raises(ValueError, match=r"cannot change the shape of its Tensor from \[3\] to"):
+        x.add_(paddle.ones([2, 3]))
+    assert x.add_(paddle.ones([1])).tolist() == [2, 2, 2]
+
+
+def test_filling_passes_zeros_back():
+    x = paddle.to_tensor([1.0, float("inf")], stop_gradient=False)
+    y = x * 2
+    y.fill_(1)
+    y.sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [0, 0]
+
+
+def test_what_can_be_assigned():
+    assert paddle.assign(np.ones(2)).dtype == paddle.float32  # as in Paddle
+    with pytest.raises(TypeError, match="uint8"):
+        paddle.assign(np.ones(2, np.uint8))
+    with pytest.raises(TypeError, match="LoDTensor"):
+        paddle.assign(base.create_lod_tensor(np.zeros([1, 1]), [[1]], base.CPUPlace()))
+
+
+def test_layers_of_a_program_share_a_parameter_by_its_name(static: None):
+    x, attr = paddle.static.data("x", [1, 2], "float32"), paddle.ParamAttr(name="shared")
+    outputs = [paddle.static.nn.fc(x, 3, weight_attr=attr, bias_attr=False) for _ in range(2)]
+    results = paddle.static.Executor().run(feed={"x": np.ones([1, 2], "float32")}, fetch_list=outputs)
+    np.testing.assert_array_equal(results[0], results[1])
+    with pytest.raises(ValueError, match="another shape is in the program"):
+        paddle.static.nn.fc(x, 4, weight_attr=attr)
+
+
+def test_axes_of_cumulative_sums():
+    assert paddle.cumsum(paddle.to_tensor(2.0), 0).item() == 2
+    assert paddle.cumsum(paddle.ones([2, 2]), paddle.to_tensor([1])).tolist() == [[1, 2], [1, 2]]  # type: ignore

@@ -1,0 +1,34 @@
+"""Operators that Paddle's older programs and its tests run by name, with no public function of today's Paddle and no
+part in an inference program: sequences with lengths, recurrences, updates of parameters, metrics, targets of detectors.
+
+`find_legacy_operator(name)` gives the function that runs one: `Operands` to outputs by slot.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from framework.paddle.legacy_operators.operands import Levels, Operands, Output, Outputs, Ragged, Rule, Table
+
+__all__ = ["Levels", "Operands", "Output", "Outputs", "Ragged", "Rule", "find_legacy_operator"]
+
+
+@functools.cache
+def _operators() -> Table:
+    from framework.paddle.legacy_operators import (  # few programs run them
+        arrays,
+        fusion,
+        matching,
+        metrics,
+        recurrent,
+        sequence,
+        updates,
+    )
+
+    modules = (arrays, fusion, matching, metrics, recurrent, sequence, updates)
+    return {name: rule for module in modules for name, rule in module.OPERATORS.items()}
+
+
+def find_legacy_operator(name: str) -> Rule | None:
+    """The function that runs an operator; None where there is none."""
+    return _operators().get(name)

@@ -1,0 +1,131 @@
+"""`op.Operator`: an operator that reads its inputs in a scope by name and writes its outputs there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+import numpy as np
+
+from framework.paddle._kernel.kernels import run_kernel
+from framework.paddle._kernel.operators import Slots, is_operator, run_operator
+from framework.paddle._kernel.selected_rows import SelectedRows
+from framework.paddle._kernel.signatures import Signature, find_signature
+from framework.paddle._kernel.tensor import Tensor
+from framework.paddle.base.dygraph.base import guard
+from framework.paddle.op_test.floats import convert_float_to_uint16
+from framework.paddle.op_test.operands import to_operand
+from framework.paddle.static.scope import Scope, ScopeVariable
+
+_ROWS_ALONE = ("scale", "share_data", "assign", "clip", "sqrt", "square", "cast", "shape")
+_ROWS_CHANGE = ("ftrl",)  # a row without a gradient stays, though its rule would move it
+
+
+class Operator:
+    """An operator by its name: `Operator("sgd", Param="w", Grad="g", LearningRate="lr", ParamOut="w").run(scope, None)`
+
+    Names with capitals are slots, which name variables of the scope; others are settings. Rows of gradients become
+    whole arrays, but for what works on each number.
+    """
+
+    def __init__(self, type: str, **kwargs: object) -> None:
+        self.type = type
+        signature = find_signature(type)
+        self._inputs: dict[str, list[str]] = {}
+        self._outputs: dict[str, list[str]] = {}
+        self._settings: dict[str, object] = {}
+        for name, value in kwargs.items():
+            if not name[0].isupper():
+                self._settings[name] = value
+                continue
+            names = [str(one) for one in value] if isinstance(value, list | tuple) else [str(value)]
+            is_output = _is_output(name, signature)
+            (self._outputs if is_output else self._inputs)[name] = names
+
+    def run(self, scope: Scope, place: object) -> None:
+        """Run it on the values of the scope. Raises: OarError, where no operator has this name."""
+        variables = {slot: [scope.var(name) for name in names] for slot, names in self._inputs.items()}
+        selected = [
+            one.get_selected_rows() for slot in variables.values() for one in slot if one.is_selected_rows()
+        ]
+        alone = self.type in _ROWS_ALONE
+        height = max((rows.dense().shape[0] for rows in selected), default=0)
+        slots: Slots = {
+            slot: [to_operand(_values(one, alone, height)) for one in listed]
+            for slot, listed in variables.items()
+        }
+        with guard():
+            results = {slot: [_host(one) for one in listed] for slot, listed in self._run(slots).items()}
+            before = {slot: _host(listed[0]) for slot, listed in slots.items() if listed}
+        for slot, names in self._outputs.items():
+            for name, values in zip(names, results.get(slot, ())):
+                start = before.get(slot.removesuffix("Out"))
+                if selected and start is not None and self._changes_rows_only():
+                    values = _restored(values, start, selected[0].rows())
+                _write(scope.var(name), values, selected, alone, place)
+
+    def _changes_rows_only(self) -> bool:
+        return bool(self._settings.get("lazy_mode")) or self.type in _ROWS_CHANGE
+
+    def _run(self, slots: Slots) -> Slots:
+        if is_operator(self.type):
+            counts = {slot: len(names) for slot, names in self._outputs.items()}
+            return run_operator(self.type, slots, self._settings, counts)
+        return run_kernel(self.type, slots, self._settings)
+
+
+def create_op(
+    scope: Scope, op_type: str, inputs: object, outputs: object, attrs: Mapping[str, object]
+) -> Operator:
+    """An Operator of the variables that have the names of its slots."""
+    names = {slot: slot for entries in (inputs, outputs) for slot in cast("Mapping[str, object]", entries)}
+    return Operator(op_type, **names, **attrs)
+
+
+def _is_output(slot: str, signature: Signature | None) -> bool:
+    if signature is not None and (slot in signature.outputs or slot in signature.inputs):
+        return slot in signature.outputs
+    return slot.endswith("Out")
+
+
+def _values(variable: ScopeVariable, alone: bool, height: int) -> np.ndarray:
+    """The values of a variable; rows as a whole array of so many rows, unless the operator takes rows alone."""
+    if not variable.is_selected_rows():
+        return np.asarray(variable.get_tensor())
+    rows = variable.get_selected_rows()
+    if alone:
+        return np.asarray(rows.get_tensor())
+    whole = rows.dense()
+    return np.concatenate([whole, np.zeros((height - len(whole), *whole.shape[1:]), whole.dtype)])
+
+
+def _host(tensor: Tensor) -> np.ndarray:
+    """The values on the host; bfloat16 in uint16, as tests have it."""
+    if tensor.dtype.name == "bfloat16":
+        return convert_float_to_uint16(tensor.astype("float32").numpy())
+    return tensor.numpy()
+
+
+def _restored(values: np.ndarray, before: np.ndarray, rows: list[int]) -> np.ndarray:
+    if values.shape != before.shape or values.ndim == 0 or (rows and len(values) <= max(rows)):
+        return values
+    out = before.copy()
+    out[rows] = values[rows]
+    return out
+
+
+def _write(
+    variable: ScopeVariable, values: np.ndarray, selected: list[SelectedRows], alone: bool, place: object
+) -> None:
+    """Into the rows of the variable where it has some: its own, or else those of the inputs."""
+    if not variable.is_selected_rows():
+        variable.get_tensor().set(values, place)
+        return
+    target = variable.get_selected_rows()
+    if not target.rows() and selected:
+        target.set_rows(
+            selected[0].rows() if alone else sorted({row for one in selected for row in one.rows()})
+        )
+        target.set_height(selected[0].height())
+    inside = not alone and bool(target.rows()) and len(values) > max(target.rows())
+    target.get_tensor().set(values[target.rows()] if inside else values, place)
