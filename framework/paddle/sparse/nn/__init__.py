@@ -1,4 +1,4 @@
-"""`paddle.sparse.nn`: activations of sparse Tensors. Convolutions and pooling over sparse points are not offered."""
+"""`paddle.sparse.nn`: activations, convolutions, pooling and batch normalisation of sparse Tensors."""
 
 from __future__ import annotations
 
@@ -7,9 +7,21 @@ from typing import TYPE_CHECKING
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle.nn import Layer
 from framework.paddle.sparse.nn import functional
+from framework.paddle.sparse.nn.layers import BatchNorm, Conv2D, Conv3D, MaxPool3D, SubmConv2D, SubmConv3D
 from framework.paddle.sparse.tensor import SparseTensor
 
-__all__ = ["LeakyReLU", "ReLU", "ReLU6", "Softmax"]
+__all__ = [
+    "BatchNorm",
+    "Conv2D",
+    "Conv3D",
+    "LeakyReLU",
+    "MaxPool3D",
+    "ReLU",
+    "ReLU6",
+    "Softmax",
+    "SubmConv2D",
+    "SubmConv3D",
+]
 
 
 class ReLU(Layer):

@@ -1,4 +1,4 @@
-"""`paddle.sparse.nn.functional`: activations of the values that are kept."""
+"""`paddle.sparse.nn.functional`: activations of the values that are kept, convolutions and pooling."""
 
 from __future__ import annotations
 
@@ -7,9 +7,20 @@ import jax.numpy as jnp
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle.nn import functional as dense
+from framework.paddle.sparse.nn.convolution import conv2d, conv3d, max_pool3d, subm_conv2d, subm_conv3d
 from framework.paddle.sparse.tensor import SparseTensor
 
-__all__ = ["leaky_relu", "relu", "relu6", "softmax"]
+__all__ = [
+    "conv2d",
+    "conv3d",
+    "leaky_relu",
+    "max_pool3d",
+    "relu",
+    "relu6",
+    "softmax",
+    "subm_conv2d",
+    "subm_conv3d",
+]
 
 
 def relu(x: SparseTensor, name: str | None = None) -> SparseTensor:
