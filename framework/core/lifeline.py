@@ -1,4 +1,5 @@
-"""A worker of `oar launch` ends when its supervisor is gone: nobody else would end it, and it would keep its devices.
+"""A worker of `oar launch` or `oar serve` ends when what has started it is gone: nobody else would end it, and it would
+keep its devices and its port.
 
 It imports no jax, so that the command can start it before anything else.
 """
@@ -6,6 +7,7 @@ It imports no jax, so that the command can start it before anything else.
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
 import signal
 import threading
@@ -32,6 +34,19 @@ def end_without_supervisor(grace: float = GRACE) -> None:
     if parent.isdecimal() and hasattr(os, "killpg") and os.getpgrp() == os.getpid():
         words = (int(parent), log, grace)
         threading.Thread(target=_look, args=words, daemon=True, name="oar-lifeline").start()
+
+
+def end_with_parent() -> None:
+    """Ask this process, which `multiprocessing` has started, to end by SIGTERM when its parent is gone."""
+    if multiprocessing.parent_process() is not None:
+        threading.Thread(target=_wait_for_parent, daemon=True, name="oar-lifeline").start()
+
+
+def _wait_for_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _look(parent: int, log: str, grace: float) -> None:
