@@ -4,11 +4,13 @@ import os
 import sys
 
 from framework.commands import main
+from framework.core.lifeline import end_without_supervisor
 
 
 def run() -> None:
     """Run the command. A process of several that fails ends at once and tells the others, where jax would keep it for
     five minutes until all others end too: they may be waiting for it."""
+    end_without_supervisor()
     try:
         status = main()
     except SystemExit as leaving:

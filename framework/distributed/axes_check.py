@@ -43,7 +43,7 @@ def find_blocks(model: Layer, options: ParallelOptions) -> tuple[str, ...]:
     """The paths of the blocks that `pipeline` divides, in their order; none where it has one device.
 
     Raises:
-        ConfigError: the model is no chain of equal blocks, or the devices do not divide them.
+        ConfigError: the model is no chain of equal blocks, or has fewer than there are devices.
     """
     count = options.pipeline
     if count == 1:
@@ -71,8 +71,8 @@ def find_blocks(model: Layer, options: ParallelOptions) -> tuple[str, ...]:
     blocks = chain.blocks()
     if (odd := first_unequal(blocks)) is not None:
         raise refuse(f"blocks of {path}, of which number {odd} differs from the first", "equal blocks")
-    if not blocks or len(blocks) % count:
-        raise refuse(f"{count} devices for the {len(blocks)} blocks of {path}", f"a divisor of {len(blocks)}")
+    if len(blocks) < count:
+        raise refuse(f"{count} devices for the {len(blocks)} blocks of {path}", f"at most {len(blocks)}")
     if any(True for block in blocks for _ in block.named_buffers()):
         raise refuse(
             f"blocks of {path} that have buffers, such as statistics of batches",

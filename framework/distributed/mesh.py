@@ -39,7 +39,7 @@ class ParallelOptions:
             among them (sep_degree of Paddle).
         expert: Devices that each have a part of the experts of every `nn.MoE`, and of the batch.
         pipeline: Devices that each have a part of the blocks of a model that is a chain of equal ones (pp_degree of
-            Paddle).
+            Paddle); where they do not divide the blocks, the first devices have one more.
         micro_batches: Into how many equal ones a pipeline cuts a batch; None: twice as many as it has devices. The
             devices idle for (pipeline - 1) / (micro_batches + pipeline - 1) of the time.
         schedule: "gpipe" runs all micro batches forward, then all back; "1f1b" one back as soon as it can, so that a

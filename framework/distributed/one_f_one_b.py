@@ -21,7 +21,7 @@ from jax.sharding import Mesh, PartitionSpec
 
 from framework.core.errors import ConfigError
 from framework.core.types import PyTree
-from framework.distributed.pipeline import AXIS, cut, is_cut, make_stage, stack_parameters
+from framework.distributed.pipeline import AXIS, block_slots, cut, is_cut, make_stage, stack_parameters
 from framework.nn.functional_core import GraphDef, graph_def
 from framework.nn.layer import Layer
 from framework.nn.mesh_scope import BlockPipeline
@@ -121,7 +121,6 @@ class OneForwardOneBackward:
 
         def run(stacked: Arrays, others: Arrays, micro: Arrays, rest: Arrays, key: jax.Array) -> tuple:
             device, last = lax.axis_index(AXIS), devices - 1
-            each = len(self.blocks) // devices
 
             def pick(number: jax.Array) -> Arrays:
                 return {**rest, **{name: array[number] for name, array in micro.items()}}
@@ -129,7 +128,7 @@ class OneForwardOneBackward:
             def forward(number: jax.Array, stacked: Arrays, others: Arrays, received: jax.Array) -> jax.Array:
                 graph, x, arguments = before(others, pick(number), number)
                 x = lax.cond(device == 0, lambda: x, lambda: received)
-                stage = make_stage(graph, each)
+                stage = make_stage(graph, len(self.blocks), devices)
                 return stage(stacked, x, arguments, jax.random.wrap_key_data(key), number)
 
             def turn(y: jax.Array, number: jax.Array) -> tuple[jax.Array, Arrays, PyTree]:
@@ -191,9 +190,10 @@ class OneForwardOneBackward:
         )
         d_stacked, d_others, logged = divide(stacked, others, micro, rest, jax.random.key_data(key))
         logged, weight = logged
-        gradients = dict(d_others)
+        gradients, slots = dict(d_others), block_slots(len(prefixes), devices)
         for number, path in enumerate(prefixes):
-            gradients |= {path + name: value[number] for name, value in d_stacked.items()}
+            slot = slots.index(number)  # a slot that repeats a block is behind the block's own
+            gradients |= {path + name: value[slot] for name, value in d_stacked.items()}
         total = jnp.maximum(weight, jnp.finfo(jnp.float32).tiny)
         return jax.tree.map(lambda value: value / total, (gradients, logged))
 

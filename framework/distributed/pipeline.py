@@ -36,29 +36,51 @@ def join(x: jax.Array) -> jax.Array:
     return jnp.swapaxes(x, 0, 1).reshape(-1, *x.shape[2:])
 
 
+def block_slots(blocks: int, devices: int) -> list[int]:
+    """The number of the block in each slot of the devices, which have equally many. Where devices do not divide the
+    blocks, the first ones have one more, and the last slot of each other one repeats its last block and is not run."""
+    each, more = divmod(blocks, devices)
+    slots = []
+    for device in range(devices):
+        first = device * each + min(device, more)
+        own = list(range(first, first + each + (device < more)))
+        slots += own if len(own) == each + bool(more) else [*own, own[-1]]
+    return slots
+
+
 def stack_parameters(blocks: Sequence[Mapping[str, jax.Array]], mesh: Mesh) -> dict[str, jax.Array]:
-    """Parameters of equal blocks by name, [blocks, …] each, divided by blocks."""
+    """Parameters of equal blocks by name, [slots, …] each, divided by slots."""
     divided = NamedSharding(mesh, PartitionSpec(AXIS))
+    slots = block_slots(len(blocks), mesh.shape[AXIS])
     return {
-        name: lax.with_sharding_constraint(jnp.stack([block[name] for block in blocks]), divided)
+        name: lax.with_sharding_constraint(jnp.stack([blocks[slot][name] for slot in slots]), divided)
         for name in blocks[0]
     }
 
 
-def make_stage(graph: GraphDef, count: int) -> _Stage:
-    """(parameters [count, …], x, arguments, key, number of the micro batch) -> x after the blocks of one device.
+def make_stage(graph: GraphDef, blocks: int, devices: int) -> _Stage:
+    """(parameters [slots of a device, …], x, arguments, key, number of the micro batch) -> x after the blocks of one
+    device.
 
     The random keys of a block depend on it and on the micro batch, not on the number of devices.
     """
+    each, more = divmod(blocks, devices)
 
     def stage(
         params: dict[str, jax.Array], x: jax.Array, arguments: tuple, key: jax.Array, micro: jax.Array
     ) -> jax.Array:
         device = lax.axis_index(AXIS)
-        for number in range(count):
+        first = device * each + jnp.minimum(device, more)
+
+        def run_block(number: int, x: jax.Array) -> jax.Array:
             block = graph.bind({name: value[number] for name, value in params.items()}, {})
-            with rng_scope(jax.random.fold_in(jax.random.fold_in(key, device * count + number), micro)):
-                x = block(x, *arguments)
+            with rng_scope(jax.random.fold_in(jax.random.fold_in(key, first + number), micro)):
+                return block(x, *arguments)
+
+        for number in range(each):
+            x = run_block(number, x)
+        if more:
+            x = lax.cond(device < more, lambda x: run_block(each, x), lambda x: x, x)
         return x
 
     return stage
@@ -89,7 +111,7 @@ class GPipe:
         leaves, structure = jax.tree.flatten(arguments)
         per_sample = [is_cut(leaf, samples) for leaf in leaves]
         micro = [cut(leaf, count) if one else leaf for leaf, one in zip(leaves, per_sample)]
-        stage = jax.checkpoint(make_stage(graph_def(blocks[0]), len(blocks) // devices))
+        stage = jax.checkpoint(make_stage(graph_def(blocks[0]), len(blocks), devices))
         key = jax.random.key_data(next_key() if blocks[0].training else jax.random.key(0))
 
         def run(

@@ -23,12 +23,11 @@ from pathlib import Path
 from typing import IO
 
 from framework.core.errors import DeviceError
+from framework.core.lifeline import GRACE, SUPERVISOR, WORKER_LOG
 from framework.distributed.processes import HEARTBEAT, RESTARTS
 
 log = logging.getLogger("oar")
 
-GRACE = 60.0
-"""Seconds between asking processes to end and ending them: a step and a checkpoint long."""
 _POLL = 0.1
 _TAIL = 20  # lines of the log of the process that failed
 _NO_RESTART = (2, 130)  # an error of ours, which comes again; Ctrl+C
@@ -128,6 +127,8 @@ class Supervisor:
                     **_variables(master, total, rank, local, self.processes),
                     HEARTBEAT: str(beat),
                     RESTARTS: str(attempt),
+                    SUPERVISOR: str(os.getpid()),
+                    WORKER_LOG: str(path.absolute()),
                 },
             )
             copier = None

@@ -24,6 +24,7 @@ import uvicorn
 from prometheus_client import multiprocess
 
 from framework.core.errors import ConfigError, OarError
+from framework.core.lifeline import end_with_parent
 from framework.inference import keep_memory
 from framework.serving.app import create_app, read_keys
 from framework.serving.connections import connection_class
@@ -160,6 +161,7 @@ def run_server(settings: ServerSettings, sock: socket.socket) -> int:
 
 
 def _work(settings: ServerSettings, sock: socket.socket) -> None:
+    end_with_parent()  # else it would keep the port
     set_up_logs(settings.log_format)
     raise SystemExit(run_server(settings, sock))
 

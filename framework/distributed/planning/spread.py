@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from operator import or_
+from operator import and_, or_
 
 from jax.sharding import PartitionSpec
 
@@ -30,14 +30,14 @@ FUSED = split_names(
     name ne neg nextafter not or pad population_count pow pvary rem reshape rev round rsqrt select_n
     shift_left shift_right_arithmetic shift_right_logical sign sin sinh slice sqrt square squeeze
     stop_gradient sub tan tanh transpose xor real imag random_bits random_wrap random_unwrap random_fold_in
-    random_seed random_split threefry2x32 optimization_barrier sharding_constraint reduce_precision
+    random_seed random_split threefry2x32 optimization_barrier sharding_constraint reduce_precision split
     """
 )
 _SPATIAL = split_names(
     """
     slice pad rev dynamic_slice dynamic_update_slice cumsum cummax cummin cumprod cumlogsumexp sort
     reduce_window reduce_window_sum reduce_window_max reduce_window_min select_and_scatter_add
-    select_and_gather_add concatenate top_k
+    select_and_gather_add concatenate top_k split
     """
 )
 _REDUCE = split_names(
@@ -66,6 +66,9 @@ class Spread:
         divisions: By array.
         gathered: Arrays that a device has as copies of what is divided.
         laid: Gradients that come divided as their parameters are: no constraint moves them.
+        summed: Sums of products over devices that all of them have, and what is computed of them alike on all.
+        copies: Operands that a product takes with fewer divisions than they have, by operation: (array, bytes of the
+            copy).
         bodies: Of loops and branches, by operation.
     """
 
@@ -73,6 +76,8 @@ class Spread:
     traffic: list[Traffic] = field(default_factory=list)
     gathered: set[int] = field(default_factory=set)
     laid: set[int] = field(default_factory=set)
+    summed: set[int] = field(default_factory=set)
+    copies: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     bodies: dict[int, list[Spread]] = field(default_factory=dict)
 
 
@@ -184,12 +189,22 @@ class Spreader:
             bits, partial = self._divide_columns(operation, bits, partial, operands, first, index, result)
         if operation.name in ("dot_general", "conv_general_dilated"):
             partial = self._gather_contracted(operation, bits, partial, operands, index, result)
+        if operation.name == "dot_general":
+            bits = self._gather_free(operation, bits, operands, index, result)
         bits = self._fit(tuple(one & ~partial for one in bits), first)
         for target in operation.results:
             fits = arrays[target].shape == first.shape
             divisions[target] = bits if fits else (0,) * len(arrays[target].shape)
         if partial:
             self._sum(partial, first, bits, index, result)
+            if partial & ~self._samples and operation.name == "dot_general":
+                result.summed.update(operation.results)
+        elif operation.name in FUSED and any(
+            one in result.summed and reduce(or_, divisions[one], 0) == reduce(or_, bits, 0)
+            for one in operation.operands
+            if one is not None
+        ):
+            result.summed.update(operation.results)
 
     def _divide_columns(
         self,
@@ -228,12 +243,38 @@ class Spreader:
         both = partial & reduce(or_, bits, 0) & ~self._samples
         if not both:
             return partial
-        for (array, division), axes in zip(operands, _contracted(operation)):
-            if any(division[axis] & both for axis in axes):
-                whole = tuple(one & ~both for one in division)
-                size = array.bytes // shards(whole, self.sizes)
-                result.traffic.append(Traffic("all-gather", both, size, index))
+        for position, axes in enumerate(_contracted(operation)):
+            if any(operands[position][1][axis] & both for axis in axes):
+                self._gather(operation, position, both, operands, index, result)
         return partial & ~both
+
+    def _gather_free(
+        self, operation: Equation, bits: Bits, operands: Operands, index: int, result: Spread
+    ) -> Bits:
+        """The division of a product where an axis divides what both operands give to the result, as in the gradient of
+        a weight: what the weight's own product has gathered is gathered again, else the smaller operand."""
+        free = _free(operation, operands)
+        both = reduce(and_, (reduce(or_, (operands[i][1][axis] for axis in free[i]), 0) for i in (0, 1)))
+        both &= self.present & ~self._samples
+        if not both:
+            return bits
+        before = {one for copies in result.copies.values() for one, _ in copies}
+        again = [i for i in (0, 1) if operation.operands[i] in before]
+        which = again[0] if len(again) == 1 else int(operands[1][0].bytes < operands[0][0].bytes)
+        self._gather(operation, which, both, operands, index, result)
+        first = len(bits) - len(free[1]) if which else len(bits) - len(free[0]) - len(free[1])
+        gathered = range(first, first + len(free[which]))
+        return tuple(one & ~both if axis in gathered else one for axis, one in enumerate(bits))
+
+    def _gather(
+        self, operation: Equation, position: int, bits: int, operands: Operands, index: int, result: Spread
+    ) -> None:
+        array, division = operands[position]
+        size = array.bytes // shards(tuple(one & ~bits for one in division), self.sizes)
+        result.traffic.append(Traffic("all-gather", bits, size, index))
+        operand = operation.operands[position]
+        if operand is not None:
+            result.copies.setdefault(index, []).append((operand, size))
 
     def _sum(self, partial: int, array: Array, bits: Bits, index: int, result: Spread) -> None:
         size = array.bytes // shards(bits, self.sizes)
@@ -471,6 +512,15 @@ def _contracted(operation: Equation) -> tuple[Sequence[int], Sequence[int]]:
     if operation.name == "dot_general":
         return numbers[0]  # type: ignore[index]
     return numbers.lhs_spec[1:2], numbers.rhs_spec[1:2]  # type: ignore[attr-defined]
+
+
+def _free(operation: Equation, operands: Operands) -> list[list[int]]:
+    """The dimensions of both operands of a product that neither are summed over nor pair up."""
+    contracted, paired = operation.parameters["dimension_numbers"]  # type: ignore[misc]
+    return [
+        [axis for axis in range(len(operands[i][0].shape)) if axis not in {*contracted[i], *paired[i]}]
+        for i in (0, 1)
+    ]
 
 
 def products(operation: Equation, program: Trace) -> int:

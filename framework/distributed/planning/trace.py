@@ -62,13 +62,19 @@ class Equation:
 
 @dataclass(eq=False)
 class Trace:
-    """Operations in the order of a jaxpr. Inputs are the constants of the jaxpr, and then its arguments."""
+    """Operations in the order of a jaxpr. Inputs are the constants of the jaxpr, and then its arguments.
+
+    Attributes:
+        recomputed: The operations of each backward pass of a checkpoint, which jax keeps apart by a barrier, so that
+            nothing is shared with the forward pass.
+    """
 
     arrays: list[Array] = field(default_factory=list)
     operations: list[Equation] = field(default_factory=list)
     constants: int = 0
     inputs: tuple[int, ...] = ()
     outputs: tuple[int | None, ...] = ()
+    recomputed: list[range] = field(default_factory=list)
 
     @functools.cached_property
     def consumers(self) -> list[list[int]]:
@@ -120,7 +126,10 @@ def _inline(program: Trace, jaxpr: jex.Jaxpr, names: dict[object, int | None]) -
         name = equation.primitive.name
         bodies = _bodies(equation.params.values())
         if name in _CALLS:
+            begin = len(program.operations)
             _call(program, bodies[0], operands, equation.outvars, names)
+            if equation.params.get("differentiated"):
+                program.recomputed.append(range(begin, len(program.operations)))
             continue
         results = tuple(_add(program, variable.aval) for variable in equation.outvars)
         names.update(zip(equation.outvars, results))

@@ -42,6 +42,8 @@ class EncodeFeatures(Transform[RowSample]):
         values: hash, or ids: a value is the number of its row, as in data that PaddleRec prepared.
         tables: Columns with a table of their own, and its rows, such as {item_id: 3708}; rows count apart there.
         same_as: Columns whose values are those of another one, such as {history: item_id}.
+        widths: How many numbers each dense column of several has, such as {dense_feature: 13}: a row without the column
+            has so many zeros.
         vocabulary: A file that `python -m zoo.recommendation.data` makes; it goes into the artifact.
         length: Values that a sparse column has at most; those behind are left out.
         log_bins: Sparse columns of numbers that become int(ln(x)^2) where x > 2, as the winners of Criteo's competition
@@ -63,6 +65,7 @@ class EncodeFeatures(Transform[RowSample]):
     values: Literal["hash", "ids"] = "hash"
     tables: dict[str, int] = field(default_factory=dict)
     same_as: dict[str, str] = field(default_factory=dict)
+    widths: dict[str, int] = field(default_factory=dict)
     vocabulary: Path | None = None
     length: int = 1
     log_bins: tuple[str, ...] = ()
@@ -89,6 +92,14 @@ class EncodeFeatures(Transform[RowSample]):
                 received=f"log_bins {', '.join(sorted(unknown))}" if unknown else "weighted, length above 1",
                 allowed="log_bins names sparse columns; with weighted each column has one value",
             )
+        for name, width in self.widths.items():
+            if name not in self.dense_names or width < 1:
+                raise ConfigError(
+                    "a width is that of a dense column",
+                    where=f"EncodeFeatures.widths.{name}",
+                    received=width,
+                    allowed=f"1 or more, of {', '.join(self.dense_names[:8]) or 'no column'}",
+                )
         for name, values in (("low", self.low), ("high", self.high)):
             if values is not None and len(values) != len(self.dense_names):
                 raise ConfigError(
@@ -224,6 +235,16 @@ class EncodeFeatures(Transform[RowSample]):
 
     def _numbers(self, name: str, value: Value, sample: RowSample) -> list[float]:
         values = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+        width = self.widths.get(name)
+        if width is not None and len(values) != width:
+            if any(map(_text, values)):
+                raise InputError(
+                    "the row has another count of numbers",
+                    where=f"{sample.id}, column {name}",
+                    received=len(values),
+                    allowed=width,
+                )
+            values = [None] * width
         try:
             numbers = [float(_text(one) or 0) for one in values]
         except ValueError:

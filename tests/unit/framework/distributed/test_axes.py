@@ -162,9 +162,11 @@ class Block(nn.Layer):
         return self.norm(x + self.dropout(F.gelu(self.linear(x))) * mask.astype(x.dtype))
 
 
-def test_a_chain_of_blocks_is_a_pipeline() -> None:
+@pytest.mark.parametrize(("blocks", "counts"), [(4, (1, 2, 8)), (5, (4,)), (3, (2,))])
+def test_a_chain_of_blocks_is_a_pipeline(blocks: int, counts: tuple[int, ...]) -> None:
+    """The devices need not divide the blocks."""
     framework.seed(0)
-    chain = nn.PipelineStages([Block() for _ in range(4)])
+    chain = nn.PipelineStages([Block() for _ in range(blocks)])
     graph, params, buffers = nn.split(chain)
     names = list(params)
 
@@ -172,16 +174,17 @@ def test_a_chain_of_blocks_is_a_pipeline() -> None:
         return graph.bind(dict(zip(names, values)), buffers)(x, mask)
 
     arrays = normal(8, 3, 8), jnp.asarray(RNG.random((8, 1, 1)) > 0.4), *params.values()
-    for micro_batches in (1, 2, 8):
+    for micro_batches in counts:
         compare(run, scope_of(chain, pipeline=2, micro_batches=micro_batches), *arrays)
     with pytest.raises(ShapeError, match="block 1 differs"):
         nn.PipelineStages([Block(8), Block(4)])
 
 
-def test_one_forward_one_backward_weighs_its_micro_batches() -> None:
+@pytest.mark.parametrize("blocks", [2, 3])
+def test_one_forward_one_backward_weighs_its_micro_batches(blocks: int) -> None:
     """A mean over what counts is that of the whole batch, however unequal the micro batches are."""
     framework.seed(0)
-    chain = nn.PipelineStages([Block() for _ in range(2)])
+    chain = nn.PipelineStages([Block() for _ in range(blocks)])
     graph, params, _ = nn.split(chain)
     batch = {"x": normal(8, 8), "valid": jnp.asarray([1, 0, 0, 0, 1, 1, 0, 1], jnp.float32)}
     scope = scope_of(chain, pipeline=2, micro_batches=4, schedule="1f1b")
@@ -243,7 +246,7 @@ def test_what_an_axis_cannot_divide_is_told() -> None:
         (moe, {"expert": 2}, "2 devices, 3 experts in experts"),
         (linear, {"pipeline": 2}, "Linear with 0 chains"),
         (nn.Sequential(chain, nn.PipelineStages([Block(4)] * 1)), {"pipeline": 2}, "2 chains"),
-        (chain, {"pipeline": 2}, "2 devices for the 3 blocks"),
+        (nn.PipelineStages([Block()]), {"pipeline": 2}, "2 devices for the 1 blocks"),
         (
             nn.Sequential(nn.PipelineStages([Block() for _ in range(2)]), nn.BatchNorm1D(8)),
             {"pipeline": 2, "schedule": "1f1b"},

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from framework import paddle
-from framework.core.errors import DeviceError, ForeignNameError
+from framework.core.errors import DeviceError, ForeignNameError, ShapeError
 from framework.paddle import distributed as dist
 from framework.paddle.distributed import fleet, rpc
 
@@ -216,3 +216,27 @@ def test_rows_of_a_table_that_is_divided() -> None:
     table = paddle.to_tensor([[1.0], [2.0]])
     rows = lookup(table, paddle.to_tensor([0, 5, 6, 7]), 5)
     np.testing.assert_array_equal(rows.numpy(), [[0], [1], [2], [0]])
+
+
+@pytest.mark.parametrize(
+    ("names", "stages", "method", "expected"),
+    [
+        ("EBNBNBBN", 2, "layer:Linear", [0, 4, 8]),  # a stage ends with the last layer that is counted
+        ("EBNBNBBN", 4, "layer:linear", [0, 2, 4, 6, 8]),
+        ("EBBBN", 3, "uniform", [0, 1, 3, 5]),
+        ("BBBBBBB", 4, "uniform", [0, 1, 3, 5, 7]),
+        ("BBBBBBB", 3, [0, 1, 4], [0, 1, 4, 7]),
+        ("BBBBBBB", 2, [0, 3, 7], [0, 3, 7]),
+    ],
+)
+def test_pipelines_are_cut_where_paddle_cuts_them(
+    names: str, stages: int, method: Any, expected: list[int]
+) -> None:
+    """The numbers are those of Paddle 2.6.2."""
+    parallel = imported("paddle.distributed.fleet.meta_parallel")
+    kinds = {"E": paddle.nn.Embedding, "B": paddle.nn.Linear, "N": paddle.nn.LayerNorm}
+    layers = [parallel.LayerDesc(kinds[name], *([2] if name == "N" else [2, 2])) for name in names]
+    assert parallel.PipelineLayer(layers, num_stages=stages, seg_method=method).segment_parts == expected
+    for wrong in ([0] * (stages + 2), [1] * stages, [0] + [9] * (stages - 1)):
+        with pytest.raises(ShapeError, match="layers that stages begin with"):
+            parallel.PipelineLayer(layers, num_stages=stages, seg_method=wrong)

@@ -54,6 +54,21 @@ def test_numbers_as_weighted_ids_in_bins_and_on_scales() -> None:
     assert encode(scaled, I1="15")["dense"].tolist() == [0.5]
 
 
+def test_a_row_without_a_column_of_several_numbers_has_as_many_zeros() -> None:
+    """As slot text leaves out what is missing: PaddleRec#680."""
+    features = EncodeFeatures(("C1",), ("I1", "many"), widths={"many": 3})
+    assert encode(features, C1="a", I1="2", many=["1", "2", "3"])["dense"].tolist() == [2, 1, 2, 3]
+    for row in ({}, {"many": ""}, {"many": None}, {"many": [""]}):
+        assert encode(features, C1="a", I1="2", **row)["dense"].tolist() == [2, 0, 0, 0]
+    assert encode(features, C1="a", many=["", "2", ""])["dense"].tolist() == [0, 0, 2, 0]
+    for wrong in (["1", "2"], "1"):
+        with pytest.raises(InputError, match="another count of numbers"):
+            encode(features, C1="a", many=wrong)
+    for widths in ({"other": 3}, {"many": 0}):
+        with pytest.raises(ConfigError, match="that of a dense column"):
+            EncodeFeatures(("C1",), ("many",), widths=widths)
+
+
 def test_several_values_shared_columns_and_tables() -> None:
     features = EncodeFeatures(
         ("items", "item"), same_as={"items": "item"}, tables={"item": 50}, length=3, values="ids"

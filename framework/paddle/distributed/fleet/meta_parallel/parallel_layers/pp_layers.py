@@ -58,8 +58,10 @@ class SharedLayerDesc(LayerDesc):
         self.layer_name, self.forward_func, self.shared_weight_attr = key, forward_func, shared_weight_attr
 
 
-def _bounds(layers: Sequence[Any], stages: int, method: str) -> list[int]:
-    """Where the stages begin and end: stages + 1 places. Raises: ShapeError."""
+def _bounds(layers: Sequence[Any], stages: int, method: str | Sequence[int]) -> list[int]:
+    """Where the stages begin and end: stages + 1 numbers of layers. Raises: ShapeError."""
+    if not isinstance(method, str):
+        return _listed_bounds(list(method), len(layers), stages)
     if method.startswith("layer:"):
         pattern = re.compile(method.removeprefix("layer:"), re.IGNORECASE)
         weights = [int(bool(pattern.search(_class_name(one)))) for one in layers]
@@ -67,7 +69,10 @@ def _bounds(layers: Sequence[Any], stages: int, method: str) -> list[int]:
         weights = [1] * len(layers)
     else:
         raise ShapeError(
-            "unknown way of cutting", where=_WHERE, received=method, allowed="uniform, layer:CLASS"
+            "unknown way of cutting",
+            where=_WHERE,
+            received=method,
+            allowed="uniform, layer:CLASS, or a list of the layers that stages begin with",
         )
     total = sum(weights)
     if total < stages:
@@ -80,13 +85,26 @@ def _bounds(layers: Sequence[Any], stages: int, method: str) -> list[int]:
     small, more = divmod(total, stages)
     # As Paddle cuts: uniform gives the last stages one more, the other way the last ones too.
     counts = [small + (1 if stage >= stages - more else 0) for stage in range(stages)]
-    bounds, count, stage = [0], 0, 0
+    bounds, count = [0], 0
     for index, weight in enumerate(weights):
-        if stage < stages - 1 and count == counts[stage] and weight:
-            bounds.append(index)
-            stage, count = stage + 1, 0
         count += weight
+        if weight and len(bounds) < stages and count == counts[len(bounds) - 1]:
+            bounds.append(index + 1)
+            count = 0
     return [*bounds, len(layers)]
+
+
+def _listed_bounds(bounds: list[int], layers: int, stages: int) -> list[int]:
+    """Bounds that a program lists, the last one of which it may leave out."""
+    whole = [*bounds, layers] if len(bounds) == stages else bounds
+    if len(whole) != stages + 1 or whole[0] != 0 or whole[-1] != layers or sorted(whole) != whole:
+        raise ShapeError(
+            "the layers that stages begin with are one for each stage, from 0 on",
+            where=_WHERE,
+            received=f"seg_method {bounds} for {layers} layers in {stages} stages",
+            allowed=f"{stages} rising numbers from 0 to {layers}",
+        )
+    return whole
 
 
 def _class_name(layer: Any) -> str:
@@ -103,7 +121,8 @@ class PipelineLayer(Layer):
         layers: LayerDesc, SharedLayerDesc, Layers and functions.
         num_stages: Of the pipeline; by default that of `topology`, else of `fleet.init`.
         loss_fn: `(output, labels) -> loss`, on the last stage.
-        seg_method: "uniform", or "layer:CLASS": stages have the same number of layers whose class has this name.
+        seg_method: "uniform", or "layer:CLASS": stages have the same number of layers whose class has this name; or a
+            list of the layers that stages begin with.
         recompute_interval: So many layers compute their activations again in the backward pass; 0: none do.
 
     Raises:
@@ -116,7 +135,7 @@ class PipelineLayer(Layer):
         num_stages: int | None = None,
         topology: CommunicateTopology | None = None,
         loss_fn: Callable[..., Any] | None = None,
-        seg_method: str = "uniform",
+        seg_method: str | Sequence[int] = "uniform",
         recompute_interval: int = 0,
         recompute_ctx: object = None,
         num_virtual_pipeline_stages: int | None = None,
