@@ -46,11 +46,6 @@ class _NodeRunner:
         """Running statistics are outputs here."""
 
 
-def has_operator(op_type: str) -> bool:
-    """Whether an operator of this name runs here."""
-    return find_legacy_operator(op_type) is not None or op_type in _graph_operators()
-
-
 @dataclass(eq=False)
 class _Run:
     """One operator with its settings and the inputs that want no gradient.

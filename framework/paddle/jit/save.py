@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import jax
 import numpy as np
@@ -48,6 +48,7 @@ _MAX_DEPTH = 64  # of the lists and dicts that a function returns
 _NARROW = {"int64": "int32", "float64": "float32", "complex128": "complex64"}
 Named = dict[str, Any]
 _Written = TypeVar("_Written")
+Specs = Sequence[InputSpec]
 
 
 def save(layer: Layer, path: str | Path, input_spec: Sequence[Any] | None = None, **configs: object) -> None:
@@ -93,6 +94,7 @@ class _FreeSizes(NamedTuple):
         return f"multiples of {self.multiple_of}" if self.multiple_of > 1 else f"{self.least} or more"
 
 
+_Write: TypeAlias = Callable[[object, Callable[..., object], Specs, _FreeSizes], _Written]
 # What networks of images need where they ask about their sizes: Paddle asks at each call, a program once for all calls.
 # First no strides beyond the input, then features of several strides that are joined.
 _ASSUMPTIONS = (_FreeSizes(least=32), _FreeSizes(multiple_of=32))
@@ -128,7 +130,7 @@ def write_onnx_file(
 def _in_eval_mode(
     layer: Layer,
     input_spec: Sequence[InputSpec | Tensor] | None,
-    write: Callable[[object, Callable[..., object], Sequence[InputSpec], _FreeSizes], _Written],
+    write: _Write[_Written],
 ) -> _Written:
     """What `write` makes of the layer, its function and the inputs. Where the program hangs on free sizes: with exact
     ones if they were a guess, else with what is assumed of them, which is told."""
@@ -149,20 +151,30 @@ def _in_eval_mode(
         object.__setattr__(sub, "training", False)
     try:
         with no_grad():  # type: ignore[union-attr]
+            if not guessed:
+                return _write_free(write, layer, call, specs)
             try:
                 return write(layer, call, specs, _FreeSizes())
             except OarError:
-                if guessed:
-                    return write(layer, call, guessed, _FreeSizes())
-                for free in _ASSUMPTIONS if any(-1 in spec.shape[1:] for spec in specs) else ():
-                    with contextlib.suppress(OarError):
-                        written = write(layer, call, specs, free)
-                        log.warning("%s: saved for free sizes that are %s", _name(layer, call), free)
-                        return written
-                raise
+                return write(layer, call, guessed, _FreeSizes())
     finally:
         for sub, training in modes:
             object.__setattr__(sub, "training", training)
+
+
+def _write_free(
+    write: _Write[_Written], layer: object, call: Callable[..., object], specs: Specs
+) -> _Written:
+    """What `write` makes of a function whose program may hang on the free sizes of its inputs."""
+    try:
+        return write(layer, call, specs, _FreeSizes())
+    except OarError:
+        for free in _ASSUMPTIONS if any(-1 in spec.shape[1:] for spec in specs) else ():
+            with contextlib.suppress(OarError):
+                written = write(layer, call, specs, free)
+                log.warning("%s: saved for free sizes that are %s", _name(layer, call), free)
+                return written
+        raise
 
 
 def _folder(path: str | Path) -> Path:

@@ -18,7 +18,7 @@ from framework.interop.weights.pdparams import read_tensor
 from framework.paddle._kernel.mode import mode, recorder_scope
 from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle._kernel.tensor import Tensor
-from framework.paddle.jit.save import TranslatedLayer, _exported, _folder
+from framework.paddle.jit.save import TranslatedLayer, _exported, _folder, _write_free
 from framework.paddle.jit.save import load as load_layer
 from framework.paddle.jit.spec import InputSpec
 from framework.paddle.static.program import (
@@ -77,7 +77,7 @@ def save_inference_model(
     watcher, mode.watcher = mode.watcher, None
     try:
         with recorder_scope(None), paddle.no_grad():
-            _exported(call, call, specs).save(_folder(path_prefix))
+            _write_free(_exported, call, call, specs).save(_folder(path_prefix))
     finally:
         mode.watcher = watcher
 
