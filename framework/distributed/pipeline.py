@@ -43,8 +43,8 @@ def block_slots(blocks: int, devices: int) -> list[int]:
     slots = []
     for device in range(devices):
         first = device * each + min(device, more)
-        own = list(range(first, first + each + (device < more)))
-        slots += own if len(own) == each + bool(more) else [*own, own[-1]]
+        numbers = list(range(first, first + each + (device < more)))
+        slots += numbers if len(numbers) == each + bool(more) else [*numbers, numbers[-1]]
     return slots
 
 

@@ -61,21 +61,21 @@ class Compiled:
 
     def pullback(self, mask: tuple[bool, ...], present: tuple[bool, ...]) -> Compiled:
         """The operation (inputs, gradients of the outputs that have one) -> gradients of the inputs in `mask`."""
-        found = self._pullbacks.get((mask, present))
-        if found is None:
+        pullback = self._pullbacks.get((mask, present))
+        if pullback is None:
             function, count = self.function, len(mask)
 
             def pull(*args: Any) -> Any:
                 outs, vjp = _vjp(function, args[:count], mask, present)
                 return vjp(tuple(c.astype(o.dtype) for c, o in zip(args[count:], outs, strict=True)))
 
-            found = self._pullbacks[mask, present] = Compiled(
+            pullback = self._pullbacks[mask, present] = Compiled(
                 f"{self.name}_grad",
                 pull,
                 whole=self.program.whole,
                 identity=self.identity and f"{self.identity} gradient {mask} {present}",
             )
-        return found
+        return pullback
 
     def compile_pullback(
         self, mask: tuple[bool, ...], values: Sequence[object], outs: Sequence[jax.Array]
@@ -88,10 +88,10 @@ class Compiled:
 
     def with_residuals(self, mask: tuple[bool, ...]) -> Residuals:
         """The programs that keep what the backward run needs."""
-        found = self._with_residuals.get(mask)
-        if found is None:
-            found = self._with_residuals[mask] = Residuals(self, mask)
-        return found
+        residuals = self._with_residuals.get(mask)
+        if residuals is None:
+            residuals = self._with_residuals[mask] = Residuals(self, mask)
+        return residuals
 
 
 class Residuals:
@@ -118,8 +118,8 @@ class Residuals:
     def backward(self, inputs: Sequence[object]) -> Compiled:
         """(arrays of `forward` for such inputs, gradients of all outputs) -> gradients of the inputs."""
         form = _form(inputs)
-        found = self._backward.get(form)
-        if found is None:
+        backward = self._backward.get(form)
+        if backward is None:
 
             def pull(arrays: Sequence[jax.Array], cotangents: tuple[jax.Array, ...]) -> Sequence[jax.Array]:
                 if form not in self._trees:  # the forward program came from disk
@@ -128,8 +128,8 @@ class Residuals:
 
             inputs_of_form = jax.tree_util.tree_map(jax.typeof, tuple(inputs))
             identity = self._identity and f"{self._identity} gradient {form}"
-            found = self._backward[form] = Compiled(f"{self._name}_grad", pull, identity=identity)
-        return found
+            backward = self._backward[form] = Compiled(f"{self._name}_grad", pull, identity=identity)
+        return backward
 
 
 Form: TypeAlias = tuple[object, ...]
@@ -149,17 +149,17 @@ def _vjp(
 ) -> tuple[tuple[jax.Array, ...], jax.tree_util.Partial]:
     """Outputs that are `present` (None: all), and Paddle's pullback for the inputs in `mask`: for complex numbers the
     conjugate of jax's."""
-    chosen = [index for index, wanted in enumerate(mask) if wanted]
+    indices = [index for index, wanted in enumerate(mask) if wanted]
 
-    def of_chosen(*values: Any) -> tuple[jax.Array, ...]:
+    def of_inputs(*values: Any) -> tuple[jax.Array, ...]:
         full = list(args)
-        for index, value in zip(chosen, values, strict=True):
+        for index, value in zip(indices, values, strict=True):
             full[index] = value
         out = function(*full)
         outs = tuple(out) if isinstance(out, tuple | list) else (out,)
         return outs if present is None else tuple(o for o, p in zip(outs, present, strict=True) if p)
 
-    outs, vjp = jax.vjp(of_chosen, *[args[index] for index in chosen])
+    outs, vjp = jax.vjp(of_inputs, *[args[index] for index in indices])
     return outs, jax.tree_util.Partial(_conjugated, vjp)
 
 

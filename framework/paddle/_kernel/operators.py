@@ -9,6 +9,7 @@ from types import MappingProxyType
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from framework.core.errors import OarError
 from framework.interop.graph.layer import apply
@@ -191,7 +192,9 @@ def _compiled(operation: _Run, tensors: Sequence[Tensor], traced: Sequence[int])
 
 
 def _key(operation: _Run, constants: Sequence[jax.Array | None]) -> object:
-    """What tells operations apart; None where it would be long."""
+    """What tells operations apart; None where it would be long, or a constant belongs to a trace."""
+    if any(isinstance(one, Tracer) for one in constants):
+        return None
     arrays = [None if one is None else np.asarray(one) for one in constants]
     if sum(0 if array is None else array.nbytes for array in arrays) > _KEY_BYTES:
         return None

@@ -17,16 +17,18 @@ import functools
 import hashlib
 import hmac
 import importlib
+import itertools
+import json
 import logging
 import marshal
 import os
-import pickle
 import secrets
 import shutil
 import types
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
+from typing import cast
 
 import jax
 import numpy as np
@@ -40,6 +42,7 @@ from framework.core.process_state import state
 from framework.core.rng import is_tracing
 from framework.core.secret import read_secret, secret_file
 from framework.core.signed_cache import is_bound
+from framework.core.types import JSON
 from framework.nn.functional import lowering
 from framework.paddle._kernel.mode import mode
 
@@ -60,7 +63,7 @@ def describe(value: object) -> str | None:
     if isinstance(value, tuple | list):
         return _joined(type(value).__name__, value)
     if isinstance(value, dict):
-        return _joined("dict", [part for item in value.items() for part in item])
+        return _joined("dict", list(itertools.chain(*value.items())))
     if isinstance(value, functools.partial):
         return _joined("partial", [value.func, value.args, value.keywords])
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
@@ -77,10 +80,9 @@ def describe(value: object) -> str | None:
     return None
 
 
-def _joined(kind: str, parts: Sequence[object]) -> str | None:
-    texts = [describe(part) for part in parts]
-    known = [text for text in texts if text is not None]
-    return f"{kind}({', '.join(known)})" if len(known) == len(texts) else None
+def _joined(kind: str, values: Sequence[object]) -> str | None:
+    texts = [describe(value) for value in values]
+    return None if None in texts else f"{kind}({', '.join(map(str, texts))})"
 
 
 def _is_ours(module: str) -> bool:
@@ -89,10 +91,10 @@ def _is_ours(module: str) -> bool:
 
 
 def _is_attribute(value: object, module: str, name: str) -> bool:
-    found: object = importlib.import_module(module)
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    return found is value or getattr(found, "__wrapped__", None) is value
+    attribute: object = importlib.import_module(module)
+    for step in name.split("."):
+        attribute = getattr(attribute, step, None)
+    return attribute is value or getattr(attribute, "__wrapped__", None) is value
 
 
 def is_available() -> bool:
@@ -117,10 +119,13 @@ def write(path: Path, lowered: jax.stages.Lowered, executable: Executable) -> No
     unloaded = executable._executable._unloaded_executable  # type: ignore[attr-defined]
     if unloaded.host_callbacks or unloaded.unordered_effects or unloaded.ordered_effects:
         return
+    tree = executable.out_tree
     try:
-        data = pickle.dumps(serialize_executable.serialize(executable))
-    except (TypeError, ValueError, AttributeError, NotImplementedError, pickle.PicklingError):
+        results = json.dumps(_structure(jax.tree_util.tree_unflatten(tree, range(tree.num_leaves))))
+        payload = serialize_executable.serialize(executable)[0]
+    except (TypeError, ValueError, AttributeError, NotImplementedError):
         return  # a result that is no plain tuple of arrays, or a program that jax cannot write
+    data = results.encode() + b"\n" + payload
     work = path.with_name(f".{secrets.token_hex(8)}.tmp")
     with contextlib.suppress(OSError):  # a full disk: the program is compiled again
         try:
@@ -130,8 +135,8 @@ def write(path: Path, lowered: jax.stages.Lowered, executable: Executable) -> No
             work.unlink(missing_ok=True)
 
 
-def read(path: Path) -> Executable | None:
-    """The executable that this user stored there; None where there is none."""
+def read(path: Path, inputs: Sequence[object]) -> Executable | None:
+    """The executable that this user stored there for such inputs; None where there is none."""
     try:
         data = path.read_bytes()
     except OSError:
@@ -139,15 +144,37 @@ def read(path: Path) -> Executable | None:
     if not hmac.compare_digest(data[:_TAG], _tag(path.name, data[_TAG:])):
         log.warning("a kept program was changed or is damaged, it is made again: %s", path)
         return None
-    payload, inputs, outputs = pickle.loads(data[_TAG:])
+    results, _, payload = data[_TAG:].partition(b"\n")
     device = jax.local_devices()[0]
     try:
         return serialize_executable.deserialize_and_load(
-            payload, inputs, outputs, backend=device.client, execution_devices=[device]
+            payload,
+            jax.tree_util.tree_structure((tuple(inputs), {})),
+            jax.tree_util.tree_structure(_plain(json.loads(results))),
+            backend=device.client,
+            execution_devices=[device],
         )
     except (RuntimeError, ValueError) as error:  # of another build of XLA
         log.debug("%s was not read: %s", path, error)
         return None
+
+
+def _structure(value: object) -> object:
+    """Tuples, lists and Nones of numbers as JSON has them: a tuple is {"tuple": […]}."""
+    if isinstance(value, tuple) and type(value) is tuple:
+        return {"tuple": [_structure(item) for item in value]}
+    if isinstance(value, list):
+        return [_structure(item) for item in value]
+    if value is None or isinstance(value, int):
+        return value
+    raise TypeError(f"a result of {type(value).__name__} is not stored")
+
+
+def _plain(value: JSON) -> object:
+    """What `_structure` was made of."""
+    if isinstance(value, dict):
+        return tuple(_plain(item) for item in cast("list[JSON]", value["tuple"]))
+    return [_plain(item) for item in value] if isinstance(value, list) else value
 
 
 def _tag(name: str, data: bytes) -> bytes:
@@ -200,11 +227,11 @@ def _folder() -> Path | None:
     if device.platform != "cpu":  # measured there alone
         return None
     try:
-        own = enable_compilation_cache()
-        if own is None or not is_bound(str(own)):
+        cache = enable_compilation_cache()
+        if cache is None or not is_bound(str(cache)):
             return None
-        top = own / "operations"
-        make_private_folder(top, own)
+        top = cache / "operations"
+        make_private_folder(top, cache)
         folder = top / _sources()
         if not folder.is_dir():
             folder.mkdir(mode=0o700, exist_ok=True)
@@ -226,8 +253,8 @@ def _remove_older(top: Path) -> None:
 def _sources() -> str:
     """A name for the sources of this package and what else decides how they are compiled."""
     root = Path(__file__).parents[2]
-    found = [(str(path), path.stat()) for path in sorted(root.rglob("*.py"))]
-    files = [(path, about.st_size, about.st_mtime_ns) for path, about in found]
+    stats = [(str(path), path.stat()) for path in sorted(root.rglob("*.py"))]
+    files = [(path, about.st_size, about.st_mtime_ns) for path, about in stats]
     versions = [metadata.version(name) for name in ("jax", "jaxlib", "numpy")]
     text = repr((files, versions, cpu_count(), os.environ.get("XLA_FLAGS")))
     return hashlib.sha256(text.encode()).hexdigest()[:24]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import jax
 
@@ -13,7 +12,7 @@ from framework.core.signed_cache import bypassed
 from framework.paddle._kernel import program_store
 
 log = logging.getLogger("oar")
-Function = Callable[..., Any]
+Function = Callable[..., object]
 
 
 class StoredFunction:
@@ -49,7 +48,7 @@ class StoredFunction:
         return None if path is None else self._executable(path, inputs)
 
     def _executable(self, path: Path, inputs: tuple[object, ...]) -> program_store.Executable:
-        executable = self._executables.get(path) or program_store.read(path)
+        executable = self._executables.get(path) or program_store.read(path, inputs)
         if executable is None:
             lowered = self._jitted.lower(*inputs)  # type: ignore[attr-defined]
             with bypassed():

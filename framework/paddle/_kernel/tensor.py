@@ -348,7 +348,7 @@ def as_array(value: object, dtype: object = None) -> jax.Array:
     if not isinstance(value, jax.Array):
         value = _host_array(value, kind)
         types.of_numpy(kind or value.dtype)
-        if value.ndim and kind in (None, value.dtype):
+        if value.ndim and (kind is None or kind == value.dtype):
             with x64():
                 return array_of(value)
     with x64():

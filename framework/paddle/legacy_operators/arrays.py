@@ -52,7 +52,7 @@ def _nce(a: Operands) -> Outputs:
     x, label, classes = a.array("Input"), a.host("Label"), a.attr("num_total_classes", 1)
     label = label.reshape(len(x), -1)
     count = a.attr("num_neg_samples", 10)
-    chosen = a.attr("custom_neg_classes", cast("list[int]", []))
+    custom = a.attr("custom_neg_classes", cast("list[int]", []))
     sampler = a.attr("sampler", 0)
     ranks = np.arange(classes)
     share = (
@@ -62,7 +62,7 @@ def _nce(a: Operands) -> Outputs:
     )
     share = a.host("CustomDistProbs") if sampler == 2 else share
     drawn = jax.random.choice(_key(a), classes, (len(x), count), p=jnp.asarray(share / share.sum()))
-    negatives = np.tile(chosen, (len(x), 1)) if chosen else np.asarray(drawn)
+    negatives = np.tile(custom, (len(x), 1)) if custom else np.asarray(drawn)
     samples = np.concatenate([label, negatives], 1).astype(np.int64)
     logits = jnp.einsum("nd,nsd->ns", x, a.array("Weight")[samples])
     bias, weight = a.get("Bias"), a.get("SampleWeight")
@@ -236,11 +236,11 @@ def _rank_attention(a: Operands) -> Outputs:
     matrices = parameters.reshape(ranks * ranks, width, -1)
     lower, faster, rows = offset[:, :1] - 1, offset[:, 1::2] - 1, offset[:, 2::2]
     valid = (lower >= 0) & (faster >= 0)
-    chosen = jnp.where(valid[..., None], x[np.where(valid, rows, 0)], 0)
+    inputs = jnp.where(valid[..., None], x[np.where(valid, rows, 0)], 0)
     index = np.where(valid, lower * ranks + faster, 0)
     return {
-        "Out": jnp.einsum("nkd,nkdo->no", chosen, matrices[index]),
-        "InputHelp": chosen.reshape(len(x), -1),
+        "Out": jnp.einsum("nkd,nkdo->no", inputs, matrices[index]),
+        "InputHelp": inputs.reshape(len(x), -1),
         "InsRank": jnp.asarray(offset[:, :1], x.dtype),
     }
 

@@ -58,7 +58,7 @@ def _mine_hard_examples(a: Operands) -> Outputs:
         a.attr("neg_pos_ratio", 1.0),
         a.attr("sample_size", 0),
     )
-    chosen = []
+    mined = []
     for row in range(len(match)):
         allowed = np.ones(match.shape[1], bool) if hard else (match[row] == -1) & (distance[row] < limit)
         candidates = np.flatnonzero(allowed)
@@ -70,10 +70,10 @@ def _mine_hard_examples(a: Operands) -> Outputs:
             negatives = np.array([one for one in best if match[row, one] == -1], np.int64)
             match[row, dropped] = -1
             best = negatives
-        chosen.append(np.sort(best))
-    flat = np.concatenate(chosen)[:, None].astype(np.int32)
+        mined.append(np.sort(best))
+    flat = np.concatenate(mined)[:, None].astype(np.int32)
     return {
-        "NegIndices": Ragged(jnp.asarray(flat), [[len(one) for one in chosen]]),
+        "NegIndices": Ragged(jnp.asarray(flat), [[len(one) for one in mined]]),
         "UpdatedMatchIndices": match,
     }
 

@@ -48,8 +48,8 @@ def _positive_negative_pair(a: Operands) -> Outputs:
     return out
 
 
-def _ratio(part: np.ndarray, rest: np.ndarray, empty: float) -> np.ndarray:
-    return np.where(part + rest > 0, part / np.maximum(part + rest, 1e-30), empty)
+def _ratio(count: np.ndarray, rest: np.ndarray, empty: float) -> np.ndarray:
+    return np.where(count + rest > 0, count / np.maximum(count + rest, 1e-30), empty)
 
 
 def _f1(precision: float, recall: float) -> float:
@@ -197,11 +197,11 @@ def _linear_chain_crf(a: Operands) -> Outputs:
         new = jax.nn.logsumexp(scores[-1][:, :, None] + pairs, 1) + x[:, step]
         scores.append(jnp.where(counts[:, step], new, scores[-1]))
     total = jax.nn.logsumexp(scores[-1] + last, 1)
-    chosen = jnp.take_along_axis(x, label[..., None], 2)[..., 0]
+    emitted = jnp.take_along_axis(x, label[..., None], 2)[..., 0]
     between = pairs[label[:, :-1], label[:, 1:]]
     ends = np.maximum(lengths - 1, 0)
     inside = counts[..., 0]
-    path = jnp.where(inside, chosen, 0).sum(1) + jnp.where(inside[:, 1:], between, 0).sum(1)
+    path = jnp.where(inside, emitted, 0).sum(1) + jnp.where(inside[:, 1:], between, 0).sum(1)
     path = path + first[label[:, 0]] + last[label[np.arange(len(label)), ends]]
     likelihood = jnp.where(lengths > 0, total - path, 0)
     alpha = jnp.stack(scores, 1)

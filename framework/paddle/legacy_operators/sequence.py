@@ -106,12 +106,12 @@ def _sequence_conv(a: Operands) -> Outputs:
 @operator("sequence_expand")
 def _sequence_expand(a: Operands) -> Outputs:
     """Each sequence (or row) of X as often as level `ref_level` of Y says."""
-    x, levels, own = a.array("X"), a.lod("Y") or [[]], a.lod("X")
+    x, levels, lod = a.array("X"), a.lod("Y") or [[]], a.lod("X")
     repeats = np.asarray(levels[a.attr("ref_level", -1)], np.int64)
-    lengths = np.asarray(own[0], np.int64) if own else np.ones(len(x), np.int64)
+    lengths = np.asarray(lod[0], np.int64) if lod else np.ones(len(x), np.int64)
     sizes = np.repeat(lengths, repeats)
     out = x[slices_of(np.repeat(offsets_of(lengths)[:-1], repeats), sizes)]
-    return {"Out": _ragged(out, [sizes.tolist()] if own else None)}
+    return {"Out": _ragged(out, [sizes.tolist()] if lod else None)}
 
 
 @operator("sequence_expand_as")

@@ -451,7 +451,10 @@ class Optimizer:
         parameters = [p for _, pairs in groups for p, _ in pairs]
         if not parameters or any(p._value.dtype in _HALF for p in parameters) or self._found_inf is not None:
             return
-        plan = self._plan(groups)
+        try:
+            plan = self._plan(groups)
+        except (NotImplementedError, RuntimeError):  # it moves all parameters together
+            return
         if plan.outside:
             return
         values = [p._value for p in parameters]

@@ -24,7 +24,7 @@ def trace(function: Callable[..., object], *arguments: Divided) -> tuple[Trace, 
     return flatten(jax.make_jaxpr(function)(*shapes)), [bits for _, bits in arguments]
 
 
-def divide(function: Callable[..., object], *arguments: Divided) -> tuple[Trace, Spread]:
+def spread_of(function: Callable[..., object], *arguments: Divided) -> tuple[Trace, Spread]:
     program, bits = trace(function, *arguments)
     return program, Spreader(COUNTS).spread(program, [*[None] * program.constants, *bits])
 
@@ -38,7 +38,7 @@ def working(function: Callable[..., object], *arguments: Divided, combined: bool
 def test_halves_of_features_keep_their_division() -> None:
     """As rotary positions take them."""
     heads = ((8, 16, 4, 32), (DATA, 0, TENSOR, 0))
-    program, spread = divide(lambda x: jnp.concatenate(jnp.split(x, 2, axis=-1)[::-1], axis=-1), heads)
+    program, spread = spread_of(lambda x: jnp.concatenate(jnp.split(x, 2, axis=-1)[::-1], axis=-1), heads)
     assert program.outputs[0] is not None and spread.divisions[program.outputs[0]] == heads[1]
 
 
@@ -52,7 +52,7 @@ def test_the_gradient_of_a_weight_is_divided_as_the_weight(columns: bool) -> Non
         return jax.grad(lambda w: (jnp.tanh(x @ w) * scale).sum())(w)
 
     scale = ((16, 32), (DATA, 0 if columns else TENSOR))
-    program, spread = divide(gradient, ((16, 64), (DATA, TENSOR)), weight, scale)
+    program, spread = spread_of(gradient, ((16, 64), (DATA, TENSOR)), weight, scale)
     assert program.outputs[0] is not None and spread.divisions[program.outputs[0]] == weight[1]
     (last,) = max(spread.copies.items())[1]
     assert last[1] == 4 * (16 // 2) * (64 if columns else 32)

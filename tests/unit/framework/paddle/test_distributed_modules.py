@@ -13,6 +13,7 @@ from framework import paddle
 from framework.core.errors import DeviceError, ForeignNameError, ShapeError
 from framework.paddle import distributed as dist
 from framework.paddle.distributed import fleet, rpc
+from framework.paddle.distributed.fleet.meta_parallel.parallel_layers import pp_layers
 
 
 def imported(module: str):
@@ -230,10 +231,11 @@ def test_rows_of_a_table_that_is_divided() -> None:
     ],
 )
 def test_pipelines_are_cut_where_paddle_cuts_them(
-    names: str, stages: int, method: Any, expected: list[int]
+    names: str, stages: int, method: Any, expected: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The numbers are those of Paddle 2.6.2."""
     parallel = imported("paddle.distributed.fleet.meta_parallel")
+    monkeypatch.setattr(pp_layers, "current_groups", lambda: None)  # as before fleet.init
     kinds = {"E": paddle.nn.Embedding, "B": paddle.nn.Linear, "N": paddle.nn.LayerNorm}
     layers = [parallel.LayerDesc(kinds[name], *([2] if name == "N" else [2, 2])) for name in names]
     assert parallel.PipelineLayer(layers, num_stages=stages, seg_method=method).segment_parts == expected

@@ -101,7 +101,7 @@ def test_older_operators():
 
 def test_operations_in_place_keep_the_shape():
     x = paddle.ones([3])
-    with pytest.raises(ValueError, match=r"cannot change the shape of its Tensor from \[3\] to"):
+    with pytest.raises(ValueError, match=r"broadcasts to another shape"):
         x.add_(paddle.ones([2, 3]))
     assert x.add_(paddle.ones([1])).tolist() == [2, 2, 2]
 
