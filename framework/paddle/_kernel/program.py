@@ -42,7 +42,7 @@ class Program:
         self.count, self.whole, options = 0, whole, _compile_options(whole)
         self.is_new = whole  # its first call is announced
         self.inner = jax.jit(function)
-        self.outer = jax.jit(function, compiler_options=options)
+        self.outer: jax.stages.Wrapped = jax.jit(function, compiler_options=options)
         self.lowerable: Lowerable = self.outer
         if identity and program_store.is_available():
             stored = StoredFunction(function, self.outer, f"{identity} {options}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import jax
 
@@ -33,10 +34,9 @@ class StoredFunction:
         self._executables: dict[Path, program_store.Executable] = {}
         keys, name = JitGlobalCppCacheKeys(), function.__name__
         # `jitted` is what is called under jax.disable_jit, `_fun` where jax_debug_nans finds one.
-        self.call: Function = _jax.pjit(
-            name, jitted, self._miss, [], [], keys, dispatch_registry, cc_shard_arg
-        )
-        self.call._fun = function  # type: ignore[attr-defined]
+        call = _jax.pjit(name, jitted, self._miss, [], [], keys, dispatch_registry, cc_shard_arg)
+        call._fun = function
+        self.call = cast("jax.stages.Wrapped", call)
 
     def lower(self, *inputs: object) -> Prepared:
         """What `compile()` makes ready for these inputs, which may be shapes and types alone."""
