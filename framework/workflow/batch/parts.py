@@ -97,6 +97,15 @@ class PartFolder:
                 names.update(json.loads(line)["source"] for line in lines if line.strip())
         return frozenset(names)
 
+    def errors(self, shard: Shard) -> list[tuple[str, str]]:
+        """The sources of a shard that is written whose rows are errors, and these."""
+        file = self.file_of(shard)
+        if self.format == "parquet":
+            return tables.read_errors(file)
+        lines = read_text(file, DATASET, "rows of a batch").split("\n")
+        rows = [json.loads(line) for line in lines if line.strip()]
+        return [(row["source"], row["error"]) for row in rows if row["error"] is not None]
+
     def drop_failed(self) -> int:
         """Take out the rows that are errors, so that their sources are not finished; returns how many."""
         return sum(self._drop_failed(file) for file in sorted(self.path.glob(f"part-*.{self.format}")))

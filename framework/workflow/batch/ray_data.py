@@ -114,14 +114,12 @@ class RowWorker:
         """The number of rows that were written, and the errors among them."""
         shard = Shard.from_json(task["shard"])
         rows = compute_shard(self._folder, self._run, shard, self._predict)
-        if rows is None:  # written before the worker died that did it
-            return {"rows": len(shard.references), "errors": 0, "messages": []}
-        errors = [
-            row.error if row.source in row.error else f"{row.source}: {row.error}"
-            for row in rows
-            if row.error is not None
-        ]
-        return {"rows": len(rows), "errors": len(errors), "messages": errors[:_MOST_NAMED]}
+        if rows is None:  # written before the worker died that did it, which told nobody of its errors
+            failed = self._folder.errors(shard)
+        else:
+            failed = [(row.source, row.error) for row in rows if row.error is not None]
+        errors = [error if source in error else f"{source}: {error}" for source, error in failed]
+        return {"rows": len(shard.references), "errors": len(errors), "messages": errors[:_MOST_NAMED]}
 
     def _predict(self, references: Sequence[SourceRef]) -> Iterator[ResultRow]:
         self._watch()

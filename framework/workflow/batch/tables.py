@@ -154,6 +154,13 @@ def read_sources(path: Path) -> list[str]:
     return _parquet().read_table(path, columns=["source"]).column("source").to_pylist()
 
 
+def read_errors(path: Path) -> list[tuple[str, str]]:
+    """The sources of a table that `write_rows` wrote whose rows are errors, and these."""
+    table = _parquet().read_table(path, columns=["source", "error"])
+    rows = zip(table.column("source").to_pylist(), table.column("error").to_pylist(), strict=True)
+    return [(source, error) for source, error in rows if error is not None]
+
+
 def _text(text: str) -> str:
     """A file's name may hold bytes that are no text, which a table cannot."""
     return text.encode("utf-8", "backslashreplace").decode()

@@ -51,12 +51,17 @@ def run(
         for rank in range(processes)
     ]
     rows = []
-    for process in started:
-        out, errors = process.communicate(timeout=3000)
-        assert process.returncode == 0, errors[-3000:]
-        lines = [line for line in out.splitlines() if line.startswith("{")]
-        assert len(lines) == len(meshes)
-        rows += [np.array(json.loads(line)["losses"]) for line in lines]
+    try:
+        for process in started:
+            out, errors = process.communicate(timeout=3000)
+            assert process.returncode == 0, errors[-3000:]
+            lines = [line for line in out.splitlines() if line.startswith("{")]
+            assert len(lines) == len(meshes)
+            rows += [np.array(json.loads(line)["losses"]) for line in lines]
+    finally:
+        for process in started:  # the others would wait for one that failed
+            process.kill()
+            process.wait()
     assert all(len(row) == steps for row in rows)
     return rows
 

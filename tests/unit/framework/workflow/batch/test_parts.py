@@ -64,6 +64,7 @@ def test_files_of_rows(tmp_path: Path, format: str) -> None:
         assert parquet.read_table(folder.path).to_pylist() == table  # all parts are one data set
         assert [one["result"] for one in table] == ['{"ä": 1}', None, "[]"]
         assert [one["error"] for one in table] == [None, "broken", None] and table[2]["warnings"] == ["w"]
+    assert folder.errors(shard) == [("b", "broken")]
     assert folder.drop_failed() == 1 and folder.finished() == {"a", "c\\xff"} and folder.drop_failed() == 0
     folder.write(Shard("two", shard.references), rows[1:2])
     assert folder.drop_failed() == 1 and [part] == list(folder.path.glob("part-*"))

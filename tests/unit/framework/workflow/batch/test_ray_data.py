@@ -20,7 +20,9 @@ import pytest
 from framework.commands import infer, serve
 from framework.core.errors import ConfigError
 from framework.workflow.batch import cluster
-from framework.workflow.batch.ray_data import BatchOptions, plan_workers
+from framework.workflow.batch.inputs import SourceRef
+from framework.workflow.batch.parts import PartFolder, Shard
+from framework.workflow.batch.ray_data import BatchModel, BatchOptions, RowWorker, plan_workers
 from tests.unit.framework.serving.tiny import make_artifact, png, score_of
 
 REPO = Path(__file__).resolve().parents[5]
@@ -90,6 +92,16 @@ def test_the_commands_of_the_document_run(tmp_path: Path) -> None:
     assert "4 of 4 were done before" in texts[1]
 
 
+def test_the_errors_of_a_worker_that_died_behind_its_file_are_told(tmp_path: Path) -> None:
+    """The next worker has the shard again, and its answer is the only one that the driver gets."""
+    model, broken = make_artifact(tmp_path / "tiny"), tmp_path / "broken.png"
+    broken.write_bytes(b"no image")
+    shard = Shard("s", (SourceRef(str(broken), str(broken)),))
+    folder, task = PartFolder(tmp_path / "out", "jsonl"), {"shard": shard.to_json()}
+    first, second = (RowWorker(BatchModel(str(model)), folder, "run", None)(task) for _ in range(2))
+    assert first == second and second["errors"] == 1 and "not of a known format" in str(second["messages"])
+
+
 @pytest.fixture(autouse=True)
 def other_processes_may_use_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ray ends workers where the memory of the machine is short, whoever uses it."""
@@ -133,6 +145,7 @@ def test_a_worker_and_the_driver_are_killed(tmp_path: Path) -> None:
         for one in psutil.Process(process.pid).children(recursive=True)
         if "MapWorker" in " ".join(one.cmdline())
     ]
+    assert workers, "no worker of Ray Data is there to kill"
     for worker in workers[:1]:
         with contextlib.suppress(psutil.NoSuchProcess):
             worker.kill()
