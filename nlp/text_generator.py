@@ -17,6 +17,7 @@ from framework.core.errors import ConfigError, InputError, OarError
 from framework.core.types import JSON
 from framework.text.chat_answer import AnswerParser, find_tool_form
 from framework.text.chat_template import ChatTemplate
+from framework.text.plain_content import break_special, encode_broken
 from framework.text.subwords import piece_bytes
 from framework.text.tokenizer import Tokenizer
 from framework.workflow.domain.text_generation import ChatPrompt, TextDelta, TokenScore
@@ -36,6 +37,7 @@ _PROBE = "an answer"
 _CHARACTERS = 16  # of a token, about as many as any language has
 _MARKED_CALLS = ("mistral", "llama3")  # whose marks of calls are special tokens
 _MARK = re.compile(r"\s*(<[^<>\s]+>)")
+_PLAIN = "plain_content"
 _LENGTH = 8192  # tokens of a prompt and its text, where nobody says
 
 
@@ -127,6 +129,8 @@ class EngineGenerator:
         template: How chats are written; None: the model only goes on with texts.
         defaults: Of requests.
         scorer: Of prompts; None: the model has none.
+        plain_content: Whether special tokens in the messages of all chats are characters. Else they are those tokens,
+            as in transformers, but in chats with the setting `plain_content`.
     """
 
     def __init__(
@@ -136,7 +140,9 @@ class EngineGenerator:
         template: ChatTemplate | None,
         defaults: GenerationOptions,
         scorer: Scorer | None = None,
+        plain_content: bool = False,
     ) -> None:
+        self.plain_content = plain_content
         self.engine, self.tokenizer, self.template, self.defaults = engine, tokenizer, template, defaults
         self._scorer, self._scoring = scorer, threading.Lock()
 
@@ -238,10 +244,21 @@ class EngineGenerator:
                 fix="use /v1/completions, or put a chat_template.jinja into the model's folder",
             )
         settings = {"add_generation_prompt": not settings.get("continue_final_message"), **settings}
-        text = self.template.render(messages, tools, **settings)  # type: ignore[arg-type]
+        is_plain, values, mark = settings.pop(_PLAIN, False), (messages, tools, settings), ""
+        if not isinstance(is_plain, bool):
+            raise InputError(
+                "the setting is no truth value",
+                where=_PLAIN,
+                received=repr(is_plain)[:100],
+                allowed="true, false",
+            )
+        if is_plain or self.plain_content:
+            values, mark = break_special(self.tokenizer, *values)
+        text = self.template.render(values[0], values[1], **values[2])  # type: ignore[arg-type]
         self._check_size(text)
         special = bool(tools) and find_tool_form(self.template.source(True)) in _MARKED_CALLS
-        return ChatPrompt(encode_marked(self.tokenizer, text), text, self.turn_ends, special)
+        ids = encode_broken(self.tokenizer, text, mark) if mark else encode_marked(self.tokenizer, text)
+        return ChatPrompt(ids, text.replace(mark, "") if mark else text, self.turn_ends, special)
 
     @functools.cached_property
     def turn_ends(self) -> tuple[str, ...]:
@@ -302,4 +319,4 @@ def make_engine_generator(
     if not defaults.eos_token_id:
         defaults = defaults.merge(eos_token_id=size.eos_ids)
     scorer = Scorer(model, engine.max_length, 1) if isinstance(model, Decoder) else None
-    return EngineGenerator(engine, tokenizer, template, defaults, scorer)
+    return EngineGenerator(engine, tokenizer, template, defaults, scorer, options.plain_content)

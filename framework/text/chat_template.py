@@ -214,10 +214,10 @@ class ChatTemplate:
         template = self._compile(self._choose(others.pop("chat_template", None), tools is not None))
         values: dict[str, object] = {
             **self.special_tokens,
-            **{name: _plain(value) for name, value in others.items()},
+            **{name: plain_value(value) for name, value in others.items()},
             "messages": _plain_messages(messages),
-            "tools": _plain(tools),
-            "documents": _plain(documents),
+            "tools": plain_value(tools),
+            "documents": plain_value(documents),
             "add_generation_prompt": add_generation_prompt,
         }
         return template.render(values, _measure(values))
@@ -365,7 +365,7 @@ def _plain_messages(messages: Sequence[Message]) -> list[dict[str, object]]:
 
     Raises: InputError, where a message is no mapping.
     """
-    plain = _plain(messages)
+    plain = plain_value(messages)
     if not isinstance(plain, list | tuple) or not all(isinstance(message, dict) for message in plain):
         raise InputError(
             "these are no messages",
@@ -381,7 +381,7 @@ def _plain_messages(messages: Sequence[Message]) -> list[dict[str, object]]:
     return result
 
 
-def _plain(value: object, depth: int = 0) -> object:
+def plain_value(value: object, depth: int = 0) -> object:
     """Texts, numbers, lists and mappings alone: a template may call the methods of what it sees."""
     if depth > _DEPTH:
         raise InputError("the messages are nested too deeply", allowed=f"{_DEPTH} levels")
@@ -394,23 +394,24 @@ def _plain(value: object, depth: int = 0) -> object:
     if isinstance(value, float):
         return float.__float__(value)
     if isinstance(value, Mapping):
-        return {_plain(key, depth + 1): _plain(item, depth + 1) for key, item in value.items()}
+        return {plain_value(key, depth + 1): plain_value(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return (
-            type(value)(_plain(item, depth + 1) for item in value)
+            type(value)(plain_value(item, depth + 1) for item in value)
             if type(value) in (list, tuple)
-            else [_plain(item, depth + 1) for item in value]
+            else [plain_value(item, depth + 1) for item in value]
         )
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {
-            field.name: _plain(getattr(value, field.name), depth + 1) for field in dataclasses.fields(value)
+            field.name: plain_value(getattr(value, field.name), depth + 1)
+            for field in dataclasses.fields(value)
         }
     if callable(item := getattr(value, "item", None)) and getattr(value, "shape", None) == ():
-        return _plain(item(), depth + 1)
+        return plain_value(item(), depth + 1)
     if callable(
         dump := getattr(value, "model_dump", None)
     ):  # of pydantic, as clients of OpenAI's API give them
-        return _plain(dump(), depth + 1)
+        return plain_value(dump(), depth + 1)
     return f"<{type(value).__name__}>"
 
 

@@ -24,6 +24,10 @@ class TextGenerationOptions:
     weights: Literal["int8", "int4"] | None = option(None, "quantise the weights when the model is opened")
     chunk: int = option(512, "tokens of a prompt that are read between two steps of the other texts")
     prefix_tokens: int = option(8192, "tokens of earlier prompts whose keys and values are stored")
+    plain_content: bool = option(
+        False,
+        "special tokens that stand in the messages of a chat are characters: content yields no control tokens",
+    )
 
     def __post_init__(self) -> None:
         for name in ("slots", "chunk"):
