@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.tensor import Tensor
-from framework.paddle.distribution.distribution import Sizes, drawn_shape, parameters
+from framework.paddle.distribution.distribution import Sizes, cast_value, drawn_shape, parameters
 from framework.paddle.distribution.exponential_family import ExponentialFamily
 
 
@@ -16,6 +16,11 @@ def _clipped(probs: Array) -> Array:
     """Chances that have a logarithm on both sides."""
     eps = jnp.finfo(probs.dtype).eps
     return jnp.clip(probs, eps, 1 - eps)
+
+
+@operation(name="bernoulli_probs")
+def _probs(probs: Array) -> Array:
+    return _clipped(probs)
 
 
 @operation(name="bernoulli_logits")
@@ -62,11 +67,11 @@ def kl_bernoulli(probs: Array, other_probs: Array) -> Array:
 
 
 class Bernoulli(ExponentialFamily):
-    """1 with the chance `probs`, else 0."""
+    """1 with the chance `probs`, else 0. As in Paddle chances are a rounding step away from 0 and 1."""
 
     def __init__(self, probs: TensorLike, name: str | None = None) -> None:
         (given,) = parameters(probs)
-        self.probs = given  # type: ignore[method-assign, assignment]
+        self.probs = _probs(given)  # type: ignore[method-assign, assignment]
         self.logits = _logits(self.probs)
         self.name = name or "Bernoulli"
         super().__init__(given.shape)
@@ -87,11 +92,11 @@ class Bernoulli(ExponentialFamily):
         return _relaxed(self.probs, temperature, self._extend_shape(shape))
 
     def log_prob(self, value: TensorLike) -> Tensor:
-        return _log_prob(self.probs, value)
+        return _log_prob(self.probs, cast_value(value, self.logits))
 
     def cdf(self, value: TensorLike) -> Tensor:
         """The probability of at most `value`."""
-        return _cdf(self.probs, value)
+        return _cdf(self.probs, cast_value(value, self.logits))
 
     def entropy(self) -> Tensor:
         return _entropy(self.probs)

@@ -14,6 +14,7 @@ from framework.paddle.distribution.distribution import (
     Distribution,
     Sizes,
     aligned,
+    cast_value,
     check_same,
     check_value,
     drawn_shape,
@@ -83,12 +84,12 @@ class Cauchy(Distribution):
 
     def log_prob(self, value: TensorLike) -> Tensor:
         check_value("Cauchy.log_prob", value)
-        return _log_prob(self.loc, self.scale, value)
+        return _log_prob(self.loc, self.scale, cast_value(value, self.loc))
 
     def cdf(self, value: TensorLike) -> Tensor:
         """The probability of less than `value`."""
         check_value("Cauchy.cdf", value)
-        return _cdf(self.loc, self.scale, value)
+        return _cdf(self.loc, self.scale, cast_value(value, self.loc))
 
     def entropy(self) -> Tensor:
         return _entropy(self.scale)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -106,6 +107,21 @@ def scalar_parameters(name: str, *values: object) -> list[Tensor]:
         if not isinstance(value, numbers.Real | Tensor):
             raise refused(f"a parameter of {name}", "real numbers and Tensors", value)
     return parameters(*values)
+
+
+def cast_value(value: TensorLike, parameter: Tensor) -> TensorLike:
+    """A value whose probability is asked, in the type of the distribution's parameter; a warning says if it had not
+    got it, as in Paddle."""
+    if not isinstance(value, Tensor) or value.dtype == parameter.dtype:
+        return value
+    if value.dtype.name not in ("float32", "float64"):
+        return value
+    warnings.warn(
+        "dtype of input 'value' needs to be the same as parameters of distribution class. dtype of 'value' will be "
+        "converted.",
+        stacklevel=3,
+    )
+    return value.astype(parameter.dtype)
 
 
 def check_value(name: str, value: object, number: type = Tensor) -> None:

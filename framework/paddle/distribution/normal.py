@@ -10,7 +10,14 @@ import jax.numpy as jnp
 from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.tensor import Tensor
-from framework.paddle.distribution.distribution import Distribution, Sizes, aligned, drawn_shape, parameters
+from framework.paddle.distribution.distribution import (
+    Distribution,
+    Sizes,
+    aligned,
+    cast_value,
+    drawn_shape,
+    parameters,
+)
 
 
 @operation(name="normal_sample")
@@ -68,7 +75,7 @@ class Normal(Distribution):
         return _draw(self.loc, self.scale, self._extend_shape(shape))
 
     def log_prob(self, value: TensorLike) -> Tensor:
-        return _log_prob(self.loc, self.scale, value)
+        return _log_prob(self.loc, self.scale, cast_value(value, self.loc))
 
     def entropy(self) -> Tensor:
         return _entropy(self.scale)

@@ -8,7 +8,14 @@ import jax.numpy as jnp
 from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.tensor import Tensor
-from framework.paddle.distribution.distribution import Distribution, Sizes, aligned, drawn_shape, parameters
+from framework.paddle.distribution.distribution import (
+    Distribution,
+    Sizes,
+    aligned,
+    cast_value,
+    drawn_shape,
+    parameters,
+)
 
 
 @operation(name="uniform_sample")
@@ -68,10 +75,10 @@ class Uniform(Distribution):
         return _draw(self.low, self.high, self._extend_shape(shape))
 
     def log_prob(self, value: TensorLike) -> Tensor:
-        return _log_prob(self.low, self.high, value)
+        return _log_prob(self.low, self.high, cast_value(value, self.low))
 
     def prob(self, value: TensorLike) -> Tensor:
-        return _prob(self.low, self.high, value)
+        return _prob(self.low, self.high, cast_value(value, self.low))
 
     def entropy(self) -> Tensor:
         return _entropy(self.low, self.high)

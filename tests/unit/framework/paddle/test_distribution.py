@@ -206,3 +206,29 @@ def test_probabilities_where_the_bounds_are_exchanged() -> None:
     assert uniform.prob(paddle.to_tensor([0.5, 1.0])).tolist() == [0.0, 0.25]  # as Paddle, which has no check
     with pytest.raises(TypeError, match="Transform"):
         D.IndependentTransform("", 1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("distribution", "functions"),
+    [
+        (lambda: paddle.distribution.Bernoulli(paddle.to_tensor([0.3])), ("log_prob", "cdf", "prob")),
+        (lambda: paddle.distribution.Cauchy(paddle.to_tensor([0.3]), paddle.to_tensor([1.0])), ("log_prob", "cdf")),
+        (lambda: paddle.distribution.Normal(paddle.to_tensor([0.3]), paddle.to_tensor([1.0])), ("log_prob",)),
+        (lambda: paddle.distribution.Uniform(paddle.to_tensor([0.3]), paddle.to_tensor([2.0])), ("log_prob", "prob")),
+    ],
+)  # fmt: skip
+def test_a_value_of_another_type_is_cast_with_a_warning(
+    distribution: Callable[[], Any], functions: tuple[str, ...]
+) -> None:
+    one = distribution()
+    for name in functions:
+        with pytest.warns(UserWarning, match="needs to be the same as parameters"):
+            assert getattr(one, name)(paddle.to_tensor([1.0], "float64")).dtype == paddle.float32
+
+
+def test_chances_of_bernoulli_are_a_step_away_from_certain() -> None:
+    # Values of Paddle 2.6.2.
+    certain = paddle.distribution.Bernoulli(paddle.to_tensor([0.0, 1.0]))
+    assert certain.mean.tolist() == [1.1920928955078125e-07, 0.9999998807907104]
+    np.testing.assert_allclose(certain.variance, [1.1920928e-07] * 2, rtol=1e-6)
+    np.testing.assert_allclose(certain.cdf(paddle.to_tensor([0.0, 0.0])), [0.9999998807907104, 1.1920929e-07])
