@@ -57,7 +57,6 @@ LEFT_OUT = (
         "cinn",
         "include",
         "launch",
-        "decomposition",
         "auto_tuner",
     ),
     *("passes", "runtime", "cost", "graph_kit"),

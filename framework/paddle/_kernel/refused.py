@@ -37,6 +37,7 @@ _PASSES = (
         "quant_aware",
     ),
 )
+_PRIMITIVES = "XLA takes operations apart as it compiles them: there is nothing to turn on"
 _GRAPH = (
     "it works on the graph of Paddle's operators, and programs here are recorded operations: quantise the model before "
     "it is saved, with paddle.quantization (QuantConfig, PTQ, QAT)"
@@ -125,6 +126,14 @@ _ROWS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "paddle.pir",
         ("Value", "OpResult", "Program"),
         "programs here are recorded operations: paddle.static.Program",
+    ),
+    ("paddle.decomposition", ("decompose",), _PRIMITIVES),
+    ("paddle.decomposition.decomp", ("decompose",), _PRIMITIVES),
+    ("paddle.incubate.autograd.primapi", ("to_prim",), _PRIMITIVES),
+    (
+        "paddle.autograd.ir_backward",
+        ("grad", "calc_gradient", "append_backward"),
+        "programs here are recorded operations: paddle.static.gradients and append_backward",
     ),
     ("paddle.base.core", ("GraphPyClient", "GraphPyServer", "GraphPyService"), _SERVERS),
     ("paddle.distributed.ps.coordinator", ("Coordinator", "FLClient", "FLClientBase"), _SERVERS),

@@ -8,6 +8,7 @@ from typing import Any
 
 from framework import paddle
 from framework.paddle._kernel.arguments import Tensors
+from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle._kernel.tape import grad as _grad
 from framework.paddle._kernel.tensor import Tensor
 
@@ -205,3 +206,6 @@ def disable_prim() -> None:
 def prim_enabled() -> bool:
     """Whether `enable_prim` was called last."""
     return _prim["enabled"]
+
+
+_complete(__name__)

@@ -151,3 +151,14 @@ def test_positions_of_take_may_be_fed() -> None:
             assert static.Executor().run(feed=feed, fetch_list=[out])[0] == [3.0]
     finally:
         paddle.disable_static()
+
+
+def test_heads_of_paddles_operator_tests_can_be_imported() -> None:
+    from framework.paddle.autograd.ir_backward import grad
+    from framework.paddle.decomposition import decompose
+    from framework.paddle.incubate.autograd import primapi
+
+    for function in (grad, decompose, primapi.to_prim):
+        with pytest.raises(AttributeError, match="no counterpart"):
+            function(None)
+    assert primapi.forward_grad is paddle.incubate.autograd.forward_grad
