@@ -156,6 +156,7 @@ def test_positions_of_take_may_be_fed() -> None:
 def test_heads_of_paddles_operator_tests_can_be_imported() -> None:
     from framework.paddle.autograd.ir_backward import grad
     from framework.paddle.decomposition import decompose
+
     from framework.paddle.incubate.autograd import primapi
 
     for function in (grad, decompose, primapi.to_prim):
