@@ -7,6 +7,7 @@ and read their chunks.
 
 from __future__ import annotations
 
+import atexit
 import collections
 import dataclasses
 import functools
@@ -136,6 +137,8 @@ class Engine:
         self._pending: tuple[StepOutput, list[_Slot]] | None = None
         self._thread = threading.Thread(target=self._run, name="oar-generation", daemon=True)
         self._thread.start()
+        # A thread that is in a program of jax while Python ends aborts the process.
+        atexit.register(self.close)
 
     # -- of other threads -------------------------------------------------------------------------------------------
 
@@ -190,6 +193,7 @@ class Engine:
 
     def close(self) -> None:
         """Cancels what is not done and ends the thread."""
+        atexit.unregister(self.close)
         with self._condition:
             self._closed = True
             self._condition.notify()

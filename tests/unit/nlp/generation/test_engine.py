@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import collections
 import functools
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -423,3 +425,25 @@ def test_encoder_decoders() -> None:
         assert engine.room(90) == 127  # the source takes none of the text's tokens
     with pytest.raises(ConfigError, match="start_token"):
         Engine(model, None, max_length=64)
+
+
+_AT_THE_END = """
+import atexit
+engine = None
+atexit.register(lambda: print("running" if engine._thread.is_alive() else "ended", engine.closed))
+from nlp.generation.engine import Engine
+from nlp.generation.options import GenerationOptions
+from tests.unit.nlp.generation.test_engine import decoder
+engine = Engine(decoder(), None, slots=2, max_length=512)
+engine.submit([1, 2, 3], GenerationOptions(max_new_tokens=5)).result()
+engine.submit([1, 2, 3], GenerationOptions(max_new_tokens=400))
+"""
+
+
+def test_the_thread_has_ended_before_python_does():
+    # In a program of jax it would abort the process.
+    done = subprocess.run(
+        [sys.executable, "-c", _AT_THE_END], capture_output=True, text=True, encoding="utf-8", timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[-2:] == ["ended", "True"]
