@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hmac
 import os
 import secrets
 import stat
@@ -39,6 +40,11 @@ def read_secret(path: Path) -> bytes:
     finally:
         work.unlink(missing_ok=True)
     return _read_own(path)
+
+
+def tag_of(secret: bytes, key: str, data: bytes) -> bytes:
+    """What binds data to its key and to the user: HMAC-SHA256, 32 bytes. Compare it by `hmac.compare_digest`."""
+    return hmac.digest(secret, key.encode() + b"\n" + data, "sha256")
 
 
 def _read_own(path: Path) -> bytes:

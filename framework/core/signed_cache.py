@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
+from framework.core.secret import tag_of
+
 log = logging.getLogger("oar")
 _bypassed: contextvars.ContextVar[bool] = contextvars.ContextVar("oar_bypassed_cache", default=False)
 _MAGIC = b"oar-jax1"
@@ -94,7 +96,7 @@ class SignedCache:
         self._inner.put(key, _MAGIC + self._tag(key, value) + value)
 
     def _tag(self, key: str, value: bytes) -> bytes:
-        return hmac.digest(self._secret, key.encode() + b"\n" + value, "sha256")
+        return tag_of(self._secret, key, value)
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._inner, name)

@@ -32,7 +32,7 @@ from framework.core.device import Device, cpu_features
 from framework.core.errors import HubError
 from framework.core.lazy import LazyModule
 from framework.core.process import cpu_count
-from framework.core.secret import read_secret, secret_file
+from framework.core.secret import read_secret, secret_file, tag_of
 from framework.core.types import JSON
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class ExecutableStore:
             self.path(key).unlink()
 
     def _tag(self, key: str, packed: bytes) -> bytes:
-        return hmac.digest(self._secret, key.encode() + b"\n" + packed, "sha256")
+        return tag_of(self._secret, key, packed)
 
     def _prune(self) -> None:
         """Delete what was used longest ago, beyond the limit, and what killed processes left."""
