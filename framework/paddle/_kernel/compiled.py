@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import jax
 
 from framework.paddle._kernel.ahead import Pending, compile_later, cotangent_of, differentiated
 from framework.paddle._kernel.program import Program
+from framework.paddle._kernel.residual import Residual
 
 
 class Compiled:
@@ -98,37 +99,36 @@ class Residuals:
     """An operation whose backward run takes what the forward run computed.
 
     Attributes:
-        forward: the program inputs -> (outputs, arrays that the backward run needs).
+        forward: the program inputs -> (outputs, what the backward run needs, a `Residual`).
     """
 
     def __init__(self, compiled: Compiled, mask: tuple[bool, ...]) -> None:
         function = compiled.function
-        self._name, self._trees = compiled.name, {}
-        self._backward: dict[Form, Compiled] = {}
+        self._name = compiled.name
+        self._backward: dict[Hashable, Compiled] = {}
         self._identity = compiled.identity and f"{compiled.identity} residuals {mask}"
 
-        def run(*args: object) -> tuple[tuple[jax.Array, ...], list[jax.Array]]:
+        def run(*args: object) -> tuple[tuple[jax.Array, ...], Residual]:
             outs, vjp = _vjp(function, args, mask, None)
-            arrays, self._trees[_form(args)] = jax.tree_util.tree_flatten(vjp)
-            return outs, arrays
+            return outs, Residual(*jax.tree_util.tree_flatten(vjp))
 
         self._run = run
         self.forward = Program(run, whole=compiled.program.whole, identity=self._identity)
 
-    def backward(self, inputs: Sequence[object]) -> Compiled:
-        """(arrays of `forward` for such inputs, gradients of all outputs) -> gradients of the inputs."""
-        form = _form(inputs)
-        backward = self._backward.get(form)
+    def backward(self, tree: Hashable | None, inputs: Sequence[object]) -> Compiled:
+        """(arrays of a `Residual` with this tree, which `forward` gave for such inputs, gradients of all outputs) ->
+        gradients of the inputs."""
+        backward = self._backward.get(_form(inputs) if tree is None else tree)
         if backward is None:
+            form, types = _form(inputs), jax.tree_util.tree_map(jax.typeof, tuple(inputs))
 
             def pull(arrays: Sequence[jax.Array], cotangents: tuple[jax.Array, ...]) -> Sequence[jax.Array]:
-                if form not in self._trees:  # the forward program came from disk
-                    jax.eval_shape(self._run, *inputs_of_form)
-                return jax.tree_util.tree_unflatten(self._trees[form], arrays)(cotangents)
+                vjp_tree = jax.eval_shape(self._run, *types)[1].tree if tree is None else tree
+                return jax.tree_util.tree_unflatten(vjp_tree, arrays)(cotangents)  # type: ignore[arg-type]
 
-            inputs_of_form = jax.tree_util.tree_map(jax.typeof, tuple(inputs))
             identity = self._identity and f"{self._identity} gradient {form}"
-            backward = self._backward[form] = Compiled(f"{self._name}_grad", pull, identity=identity)
+            backward = Compiled(f"{self._name}_grad", pull, identity=identity)
+            self._backward[form if tree is None else tree] = backward
         return backward
 
 

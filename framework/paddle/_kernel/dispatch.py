@@ -39,6 +39,7 @@ from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.program import is_nested
 from framework.paddle._kernel.program_store import describe
 from framework.paddle._kernel.random import default_generator
+from framework.paddle._kernel.residual import Residual
 from framework.paddle._kernel.settings import freeze, thaw
 from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tape import Cotangent, Edge, Node, edge_of
@@ -60,7 +61,7 @@ _NUMBERS = 256  # kept at a time
 class OperationNode(Node):
     """The node of an operation: it holds the inputs, and runs the operation's pullback on them."""
 
-    __slots__ = ("compiled", "mask", "outs", "pullback", "values")
+    __slots__ = ("compiled", "mask", "outs", "residual", "values")
 
     def __init__(
         self,
@@ -69,22 +70,21 @@ class OperationNode(Node):
         mask: tuple[bool, ...],
         edges: Sequence[Edge],
         outs: Sequence[jax.Array],
-        pullback: object = None,
+        residual: Residual | None = None,
     ) -> None:
         super().__init__(edges, len(outs))
-        self.compiled, self.mask, self.pullback = compiled, mask, pullback
+        self.compiled, self.mask, self.residual = compiled, mask, residual
         self.values: Sequence[object] | None = values
-        self.outs = tuple(jax.typeof(o) for o in outs) if pullback is not None else None
+        self.outs = tuple(jax.typeof(o) for o in outs) if residual is not None else None
 
     def pull(self, cotangents: Sequence[Cotangent | None], create_graph: bool) -> Sequence[Cotangent | None]:
         values = self.values
         assert values is not None
-        if self.pullback is not None and not create_graph:
-            residual = self.compiled.with_residuals(self.mask).backward(values)
-            inputs = (self.pullback, self._filled(cotangents))
-            if residual.pending:
-                wait_for(residual.pending, inputs)
-            return residual.program(*inputs)
+        if self.residual is not None and not create_graph:
+            pullback, inputs = self._backward(self.residual, cotangents)
+            if pullback.pending:
+                wait_for(pullback.pending, inputs)
+            return pullback.program(*inputs)
         present = tuple(c is not None for c in cotangents)
         given = cotangents if all(present) else [c for c in cotangents if c is not None]
         program = self.compiled.pullback(self.mask, present)
@@ -98,10 +98,17 @@ class OperationNode(Node):
 
     def compile_pullback(self) -> None:
         """Let a thread compile what the gradients of the outputs will need beside what the forward run computed."""
-        assert self.outs is not None and self.values is not None
-        residual = self.compiled.with_residuals(self.mask).backward(self.values)
-        none = [None] * len(self.outs)
-        compile_later(residual.program.lowerable, residual.pending, (self.pullback, self._filled(none)))
+        assert self.outs is not None and self.residual is not None
+        pullback, inputs = self._backward(self.residual, [None] * len(self.outs))
+        compile_later(pullback.program.lowerable, pullback.pending, inputs)
+
+    def _backward(
+        self, residual: Residual, cotangents: Sequence[Any]
+    ) -> tuple[Compiled, tuple[list[jax.Array], tuple[np.ndarray | jax.Array, ...]]]:
+        """The pullback that takes what the forward run kept, and its inputs."""
+        assert self.values is not None
+        program = self.compiled.with_residuals(self.mask).backward(residual.tree, self.values)
+        return program, (residual.arrays, self._filled(cotangents))
 
     def _filled(self, cotangents: Sequence[Any]) -> tuple[np.ndarray | jax.Array, ...]:
         assert self.outs is not None
@@ -135,7 +142,7 @@ class OperationNode(Node):
         return tensors
 
     def release(self) -> None:
-        self.values = self.pullback = None
+        self.values = self.residual = None
 
     @property
     def released(self) -> bool:
@@ -218,11 +225,11 @@ def _number(number: float) -> jax.Array | float:
 
 def _recorded(compiled: Compiled, args: Sequence[object], values: list[object]) -> Any:
     mask = tuple([isinstance(a, Tensor) and not a.stop_gradient and a._value.dtype in INEXACT for a in args])
-    pullback = None
+    residual = None
     before = enter_x64(True)
     try:
         if compiled.residual and True in mask:
-            out, pullback = compiled.with_residuals(mask).forward(*values)
+            out, residual = compiled.with_residuals(mask).forward(*values)
             out = out if len(out) > 1 else out[0]
         else:
             out = compiled.program(*values)
@@ -236,11 +243,11 @@ def _recorded(compiled: Compiled, args: Sequence[object], values: list[object]) 
         tensors = tuple([wrap(o) for o in outs])
         return tensors if multiple else tensors[0]
     edges = [edge_of(a) for a, m in zip(args, mask, strict=True) if m]  # type: ignore[arg-type]
-    node = OperationNode(compiled, values, mask, edges, outs, pullback)
-    program = compiled.program if pullback is None else compiled.with_residuals(mask).forward
+    node = OperationNode(compiled, values, mask, edges, outs, residual)
+    program = compiled.program if residual is None else compiled.with_residuals(mask).forward
     if program.forms() != program.count:
         program.count = program.forms()
-        if pullback is None:
+        if residual is None:
             compiled.compile_pullback(mask, values, outs)
         else:
             node.compile_pullback()

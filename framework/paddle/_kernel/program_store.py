@@ -40,11 +40,12 @@ from framework.core.errors import HubError
 from framework.core.process import cpu_count
 from framework.core.process_state import state
 from framework.core.rng import is_tracing
-from framework.core.secret import read_secret, secret_file
+from framework.core.secret import read_secret, secret_file, tag_of
 from framework.core.signed_cache import is_bound
 from framework.core.types import JSON
 from framework.nn.functional import lowering
 from framework.paddle._kernel.mode import mode
+from framework.paddle._kernel.residual import Residual
 
 log = logging.getLogger("oar")
 _TAG = 32
@@ -59,7 +60,7 @@ def describe(value: object) -> str | None:
     if isinstance(value, _PLAIN):
         return f"{type(value).__name__}:{value!r}"
     if isinstance(value, type):
-        return f"class {value.__module__}.{value.__qualname__}"
+        return f"class {value.__module__}.{value.__qualname__}" if _is_ours(value.__module__) else None
     if isinstance(value, tuple | list):
         return _joined(type(value).__name__, value)
     if isinstance(value, dict):
@@ -87,7 +88,7 @@ def _joined(kind: str, values: Sequence[object]) -> str | None:
 
 def _is_ours(module: str) -> bool:
     """Whether the sources of a module are part of `_sources`, or fixed by a version."""
-    return module.partition(".")[0] in ("framework", "jax", "jaxlib", "numpy")
+    return module.partition(".")[0] in ("builtins", "framework", "jax", "jaxlib", "ml_dtypes", "numpy")
 
 
 def _is_attribute(value: object, module: str, name: str) -> bool:
@@ -160,9 +161,11 @@ def read(path: Path, inputs: Sequence[object]) -> Executable | None:
 
 
 def _structure(value: object) -> object:
-    """Tuples, lists and Nones of numbers as JSON has them: a tuple is {"tuple": […]}."""
-    if isinstance(value, tuple) and type(value) is tuple:
+    """Tuples, lists, Nones and residuals of numbers as JSON has them: a tuple is {"tuple": […]}."""
+    if type(value) is tuple:
         return {"tuple": [_structure(item) for item in value]}
+    if isinstance(value, Residual):
+        return {"residual": [_structure(item) for item in value.arrays]}
     if isinstance(value, list):
         return [_structure(item) for item in value]
     if value is None or isinstance(value, int):
@@ -173,12 +176,14 @@ def _structure(value: object) -> object:
 def _plain(value: JSON) -> object:
     """What `_structure` was made of."""
     if isinstance(value, dict):
-        return tuple(_plain(item) for item in cast("list[JSON]", value["tuple"]))
+        ((kind, items),) = value.items()
+        plain = [_plain(item) for item in cast("list[JSON]", items)]
+        return tuple(plain) if kind == "tuple" else Residual(cast("list[jax.Array]", plain), None)
     return [_plain(item) for item in value] if isinstance(value, list) else value
 
 
 def _tag(name: str, data: bytes) -> bytes:
-    return hmac.digest(_secret(), name.encode() + b"\n" + data, "sha256")
+    return tag_of(_secret(), name, data)
 
 
 @functools.cache
@@ -189,12 +194,12 @@ def _secret() -> bytes:
 def _kinds(inputs: Sequence[object]) -> str | None:
     """Structure, shapes, types and devices of the inputs; None where they lie elsewhere than on the first device."""
     leaves, tree = jax.tree_util.tree_flatten(tuple(inputs))
-    kinds = [str(tree)]
+    kinds, here = [str(tree)], {jax.local_devices()[0]}
     for leaf in leaves:
         committed = False
         sharding = getattr(leaf, "sharding", None)
         if sharding is not None:
-            if isinstance(leaf, Tracer) or sharding.device_set != {jax.local_devices()[0]}:
+            if isinstance(leaf, Tracer) or sharding.device_set != here:
                 return None
             committed = not isinstance(leaf, jax.Array) or leaf.committed
         if isinstance(leaf, jax.Array):
@@ -255,6 +260,6 @@ def _sources() -> str:
     root = Path(__file__).parents[2]
     stats = [(str(path), path.stat()) for path in sorted(root.rglob("*.py"))]
     files = [(path, about.st_size, about.st_mtime_ns) for path, about in stats]
-    versions = [metadata.version(name) for name in ("jax", "jaxlib", "numpy")]
+    versions = [metadata.version(name) for name in ("jax", "jaxlib", "ml_dtypes", "numpy")]
     text = repr((files, versions, cpu_count(), os.environ.get("XLA_FLAGS")))
     return hashlib.sha256(text.encode()).hexdigest()[:24]

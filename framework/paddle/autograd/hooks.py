@@ -48,7 +48,7 @@ class saved_tensors_hooks:
             set_recorder(before)  # the hooks' own operations are not packed
             try:
                 node.values = _Packed(node.values, args, self.pack_hook, self.unpack_hook)
-                node.pullback = None  # computed again from the packed inputs
+                node.residual = None  # computed again from the packed inputs
             finally:
                 set_recorder(self._route)
         return out

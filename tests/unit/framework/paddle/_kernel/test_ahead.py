@@ -186,3 +186,26 @@ def test_an_optimizer_that_is_gone_compiles_nothing() -> None:
     assert len(ahead.at_backward) == 1
     (weight * 2).sum().backward()
     assert not ahead.at_backward
+
+
+@operation(residual=True)
+def varied(x: Array) -> Array:
+    import jax
+
+    precise = jax.config.jax_default_matmul_precision == "highest"  # type: ignore[attr-defined]
+    return jax.numpy.sin(x) if precise else x + 2
+
+
+def test_what_a_forward_run_keeps_belongs_to_the_pullback_of_its_own_trace(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import jax
+
+    monkeypatch.setattr(ahead, "_several_cores", lambda: False)  # nothing is compiled before it is asked for
+    xs = [paddle.to_tensor([1.0], stop_gradient=False) for _ in range(2)]
+    with jax.default_matmul_precision("highest"):
+        first = varied(xs[0])
+    second = varied(xs[1])
+    first.backward()
+    second.backward()
+    assert [x.grad.item() for x in xs if x.grad is not None] == pytest.approx([np.cos(1.0), 1.0])
