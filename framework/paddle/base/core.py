@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import resource
+import contextlib
+import os
+import sys
 from collections.abc import Sequence
 from enum import IntEnum
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import jax
@@ -111,11 +114,21 @@ def device_memory_stat_peak_value(stat_type: str, device_id: int) -> int:
 
 
 def host_memory_stat_peak_value(stat_type: str, device_id: int) -> int:
-    """The most bytes of this process so far ("Allocated", "Reserved")."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    """The most bytes of this process so far ("Allocated", "Reserved"); 0 on Windows, which does not tell."""
+    try:
+        import resource
+    except ImportError:
+        return 0
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-host_memory_stat_current_value = host_memory_stat_peak_value
+def host_memory_stat_current_value(stat_type: str, device_id: int) -> int:
+    """The bytes of this process now on Linux, elsewhere the most so far."""
+    with contextlib.suppress(OSError):
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+    return host_memory_stat_peak_value(stat_type, device_id)
 
 
 def op_support_gpu(op_type: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -163,3 +164,13 @@ def test_heads_of_paddles_operator_tests_can_be_imported() -> None:
         with pytest.raises(AttributeError, match="no counterpart"):
             function(None)
     assert primapi.forward_grad is paddle.incubate.autograd.forward_grad
+
+
+def test_memory_of_the_host_is_told_where_the_system_tells_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    core = paddle.base.core
+    now, most = (
+        getattr(core, f"host_memory_stat_{kind}_value")("Allocated", 0) for kind in ("current", "peak")
+    )
+    assert 0 < now <= most * 1.01
+    monkeypatch.setitem(sys.modules, "resource", None)  # as on Windows
+    assert core.host_memory_stat_peak_value("Allocated", 0) == 0
