@@ -71,6 +71,7 @@ class StoredFunction:
         except jax.errors.JaxRuntimeError as error:  # what was read does not run here
             log.warning("a kept program does not run, it is made again: %s (%s)", path, error)
             path.unlink(missing_ok=True)
+            del self._executables[path]
             return self._jitted(*inputs), None, False
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 
-from framework.paddle._kernel.errors import AssertedError, require
+from framework.paddle._kernel.errors import AssertedError, ShapeError, require
 
 Arguments: TypeAlias = Mapping[str, Any]
 Requirement: TypeAlias = Callable[[str, Arguments], None]
@@ -42,9 +42,10 @@ def _formats(*formats: str) -> Requirement:
     return check
 
 
-def _axes(name: str, count: int) -> Requirement:
+def _axes(name: str, count: int, error: type[ShapeError] = ShapeError) -> Requirement:
     def check(where: str, arguments: Arguments) -> None:
-        require(arguments[name].ndim == count, f"{name} has {count} axes", where, arguments[name].shape)
+        shape = arguments[name].shape
+        require(len(shape) == count, f"{name} has {count} axes", where, shape, error)
 
     return check
 
@@ -146,14 +147,6 @@ def _pairs(*names: str) -> Requirement:
     return check
 
 
-def _asserted_axes(count: int) -> Requirement:
-    def check(where: str, arguments: Arguments) -> None:
-        x = arguments["x"]
-        require(x.ndim == count, f"x has {count} axes", where, x.shape, AssertedError)
-
-    return check
-
-
 def _asserted_reduction(where: str, arguments: Arguments) -> None:
     holds = arguments["reduction"] in _REDUCTIONS
     require(holds, "the reduction is mean, sum or none", where, arguments["reduction"], AssertedError)
@@ -196,7 +189,9 @@ REQUIREMENTS: Mapping[str, Requirement] = MappingProxyType(
         "cosine_embedding_loss": _all(_fractions("input1"), _cosine_embedding),
         "ctc_loss": _all(_lengths, _asserted_reduction),
         "dice_loss": _dice,
-        "fold": _all(_asserted_axes(3), _pairs("output_sizes", "kernel_sizes", "strides", "dilations")),
+        "fold": _all(
+            _axes("x", 3, AssertedError), _pairs("output_sizes", "kernel_sizes", "strides", "dilations")
+        ),
         "gaussian_nll_loss": _fractions("input", "label", "variance"),
         "glu": _glu,
         "grid_sample": _flag("align_corners"),
@@ -208,6 +203,6 @@ REQUIREMENTS: Mapping[str, Requirement] = MappingProxyType(
         "prelu": _prelu,
         "rnnt_loss": _asserted_reduction,
         "triplet_margin_loss": _margin,
-        "unfold": _all(_asserted_axes(4), _pairs("kernel_sizes", "strides", "dilations")),
+        "unfold": _all(_axes("x", 4, AssertedError), _pairs("kernel_sizes", "strides", "dilations")),
     }
 )
