@@ -103,7 +103,7 @@ class OperationNode(Node):
         compile_later(pullback.program.lowerable, pullback.pending, inputs)
 
     def _backward(
-        self, residual: Residual, cotangents: Sequence[Any]
+        self, residual: Residual, cotangents: Sequence[object]
     ) -> tuple[Compiled, tuple[list[jax.Array], tuple[np.ndarray | jax.Array, ...]]]:
         """The pullback that takes what the forward run kept, and its inputs."""
         assert self.values is not None
