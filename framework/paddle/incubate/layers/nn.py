@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ from framework.paddle.static.nn import batch_norm
 
 if TYPE_CHECKING:
     from framework.paddle.nn.param_attr import AttrLike
+
+log = logging.getLogger("oar")
 
 
 def _appended(op_type: str, inputs: Sequence[Tensor], attrs: dict[str, object]) -> Tensor:
@@ -68,7 +71,10 @@ def _shuffled(x: Array, key: Key) -> Array:
 
 
 def shuffle_batch(x: Tensor, seed: int | Tensor | None = None) -> Tensor:
-    """The rows of `x` in a random order, drawn from the stream of `paddle.seed`."""
+    """The rows of `x` in a random order, drawn from the stream of `paddle.seed`; a warning says that a `seed` is not
+    used."""
+    if seed is not None:
+        log.warning("shuffle_batch: seed is not used, the order comes from the stream of paddle.seed")
     return _shuffled(x)
 
 
