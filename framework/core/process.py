@@ -1,11 +1,12 @@
-"""The process: how many CPUs it may use, and whether it computes (a child that was forked after that has none of its
-threads and would wait for ever)."""
+"""The process: how many CPUs it may use, a port that is free, and whether it computes (a child that was forked after
+that has none of its threads and would wait for ever)."""
 
 from __future__ import annotations
 
 import contextlib
 import gc
 import os
+import socket
 from collections.abc import Iterator
 
 from framework.core.errors import DeviceError
@@ -49,3 +50,21 @@ def cpu_count() -> int:
     if hasattr(os, "sched_getaffinity"):  # Linux only
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def find_free_port() -> int:
+    """A port of this machine on which nobody listens at the moment.
+
+    Raises:
+        DeviceError: none is free.
+    """
+    try:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            return int(probe.getsockname()[1])
+    except OSError as error:
+        raise DeviceError(
+            "no port is free on this machine",
+            received=error.strerror or str(error),
+            fix="end programs that listen, or name a port yourself",
+        ) from error

@@ -11,7 +11,6 @@ import logging
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -22,8 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from framework.core.errors import DeviceError
 from framework.core.lifeline import GRACE, SUPERVISOR, WORKER_LOG
+from framework.core.process import find_free_port
 from framework.distributed.processes import HEARTBEAT, RESTARTS
 
 log = logging.getLogger("oar")
@@ -109,7 +108,7 @@ class Supervisor:
             shutil.rmtree(beats, ignore_errors=True)
 
     def _start(self, attempt: int, beats: Path) -> list[_Worker]:
-        master = self.master or f"127.0.0.1:{_free_port()}"
+        master = self.master or f"127.0.0.1:{find_free_port()}"
         total = self.nodes * self.processes
         workers = []
         for local in range(self.processes):
@@ -181,17 +180,6 @@ def _variables(master: str, total: int, rank: int, local: int, on_machine: int) 
         "PADDLE_LOCAL_RANK": str(local),
         "PADDLE_RANK_IN_NODE": str(local),
     }
-
-
-def _free_port() -> int:
-    try:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            return probe.getsockname()[1]
-    except OSError as error:
-        raise DeviceError(
-            "no port is free on this machine", where="oar launch", received=error.strerror or str(error)
-        ) from error
 
 
 def _copy(source: IO[bytes], file: IO[bytes]) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import statistics
 import sys
 import time
@@ -25,6 +24,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import framework
 from framework.config import build
+from framework.core.process import find_free_port
 from framework.distributed import Partitioner, init_parallel_env
 from framework.engine.callbacks import Callback
 from framework.engine.experiment import TrainOptions
@@ -123,9 +123,7 @@ def reduce_all(rounds: int) -> None:
 
 def start(cores: list[str], words: list[str]) -> list[Worker]:
     """A process for each set of cores, all of one run."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        master = f"127.0.0.1:{probe.getsockname()[1]}"
+    master = f"127.0.0.1:{find_free_port()}"
     shared = {"PADDLE_MASTER": master, "PADDLE_TRAINERS_NUM": str(len(cores)), "OAR_JOIN_TIMEOUT": "600"}
 
     def one(rank: int) -> Worker:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import socket
 import statistics
 import subprocess
 import sys
@@ -24,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from framework.core.process import find_free_port
 from framework.vision.image_formats import SUFFIXES
 from tools.bench.peers import REPO, arguments
 
@@ -105,9 +105,7 @@ def running_server(model: str, settings: Sequence[str] = (), **about: object) ->
         settings: Of the server, as `-o` takes them.
         about: Of the model, beside its name and source.
     """
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = find_free_port()
     config = Path(tempfile.mkdtemp()) / "models.yml"
     config.write_text(json.dumps({"models": [{"name": "model", "source": model, **about}]}), encoding="utf-8")
     command = [sys.executable, "-m", "framework", "serve", "-c", str(config), "--port", str(port)]

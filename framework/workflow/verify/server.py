@@ -11,9 +11,9 @@ import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
-from socket import socket
 
 from framework.core.errors import InputError
+from framework.core.process import find_free_port
 from framework.workflow.domain.result import Json, Result
 
 _NAME = "model"
@@ -38,10 +38,8 @@ class ServedModel:
     """
 
     def __init__(self, folder: Path) -> None:
-        with socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self._url = f"http://127.0.0.1:{probe.getsockname()[1]}"
-        port = self._url.rpartition(":")[2]
+        port = str(find_free_port())
+        self._url = f"http://127.0.0.1:{port}"
         model = f"{_NAME}={folder.resolve()}"
         options = ("--port", port, "--engine", "xla", "--precision", "float32")
         # A pipe that nobody reads would be full after some hundred lines.
