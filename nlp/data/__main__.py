@@ -20,6 +20,7 @@ from framework.text.segmenter import Kind
 from framework.text.tokenizer import Tokenizer
 from nlp.data.check import Columns, Format, validate
 from nlp.data.corpora import Division, write_tokens
+from nlp.data.json_files import is_json
 from nlp.data.texts import column, read_table
 
 
@@ -95,7 +96,7 @@ def _column(text: str) -> int | str:
 
 def _texts(paths: Sequence[Path], name: int | str | None) -> Iterator[str | list[str]]:
     for path in paths:
-        if name is None and path.suffix != ".jsonl":
+        if name is None and not is_json(path):
             yield from read_lines(path)
             continue
         for where, fields in read_table(path, "\t"):

@@ -17,8 +17,9 @@ from framework.core.types import JSON
 from framework.io.dataset import LazyDataset
 from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import load_tokenizer
-from nlp.data.conversations import Message, read_conversation, read_objects
+from nlp.data.conversations import Message, read_conversation
 from nlp.data.corpora import bos_ids, check_length, end_token
+from nlp.data.json_files import read_objects
 from nlp.data.packing import TokenSample, TokenText, pack_best_fit, row_of
 
 _log = logging.getLogger("oar")

@@ -17,6 +17,7 @@ from framework.io.dataset import Dataset
 from framework.text.lines import quotes_fields, records
 from framework.text.sample import TextSample
 from nlp.data.classification import TextClassification
+from nlp.data.json_files import is_json, parse_json, read_entries
 from nlp.data.tagged import TaggedText
 from nlp.data.texts import ClassDataset, TextDataset, column, find_title, label_name, parse_line
 
@@ -94,8 +95,14 @@ def validate(path: Path, form: Format | None = None, columns: Columns | None = N
     if form is None:
         form = "tagged" if path.suffix in _TAGGED else "lines" if path.suffix == ".txt" else "table"
     broken: list[str] = []
-    rows = _sentences if form == "tagged" else _rows
-    samples = ((f"line {number}", text, labels) for number, text, labels in rows(path, form, columns, broken))
+    if form == "tagged":
+        rows = _sentences(path, columns, broken)
+    elif form == "table" and is_json(path):
+        rows = _json_rows(path, columns, broken)
+    else:
+        rows = _rows(path, form, columns, broken)
+    unit = "line" if path.suffix.lower() != ".json" else "entry"
+    samples = ((f"{unit} {number}", text, labels) for number, text, labels in rows)
     return _report(samples, "words" if form == "tagged" else "characters", broken)
 
 
@@ -203,18 +210,33 @@ def _lines(path: Path, broken: list[str]) -> Iterator[tuple[int, str | None]]:
 def _records(path: Path, form: Format, columns: Columns, broken: list[str]) -> Iterator[tuple[int, str]]:
     """Number of the first line, and text, of each record: of each line where fields do not stand in quotes."""
     lines = [(number, line) for number, line in _lines(path, broken) if line is not None]
-    if form == "lines" or path.suffix == ".jsonl" or not quotes_fields(path, columns.separator):
+    if form == "lines" or not quotes_fields(path, columns.separator):
         yield from lines
         return
     for index, record in records([line for _, line in lines], columns.separator):
         yield lines[index][0], record
 
 
+def _entries(path: Path, broken: list[str]) -> Iterator[tuple[int, str, object]]:
+    """Number, place and entry of a JSON file; a line of it that is no JSON is broken, another file raises."""
+    if path.suffix.lower() == ".json":
+        for number, (where, entry) in enumerate(read_entries(path), start=1):
+            yield number, where.rpartition(", ")[2], entry
+        return
+    for number, line in _lines(path, broken):
+        if line is None or not line.strip():
+            continue
+        try:
+            yield number, f"line {number}", parse_json(line, f"line {number}")
+        except OarError as error:
+            broken.append(f"line {number}: {_short(error)}")
+
+
 def _rows(
     path: Path, form: Format, columns: Columns, broken: list[str]
 ) -> Iterator[tuple[int, str, str | None]]:
     requested: list[int | str] = [columns.text, columns.label]
-    named = form == "table" and path.suffix != ".jsonl" and any(isinstance(name, str) for name in requested)
+    named = form == "table" and any(isinstance(name, str) for name in requested)
     header = columns.header or named
     for number, line in _records(path, form, columns, broken):
         if form != "lines" and not line.strip():
@@ -231,28 +253,33 @@ def _rows(
                     [find_title(titles, name, str(path)) for name in requested] if named else requested
                 )
                 continue
-            fields = parse_line(line, path, columns.separator, where)
-            text, label = (
-                column(fields, requested[0], where),
-                label_name(column(fields, requested[1], where), where),
-            )
+            yield number, *_text_and_label(parse_line(line, path, columns.separator, where), requested, where)
         except OarError as error:
             if named and requested == [columns.text, columns.label]:
                 raise  # no line can be read
             broken.append(f"{where}: {_short(error)}")
-            continue
-        if isinstance(text, list) and all(isinstance(word, str) for word in text):
-            text = " ".join(text)
-        if not isinstance(text, str):
-            broken.append(f"line {number}: {type(text).__name__} is no text")
-            continue
-        yield number, text, label
 
 
-def _sentences(
-    path: Path, form: Format, columns: Columns, broken: list[str]
-) -> Iterator[tuple[int, str, tuple[str, ...]]]:
-    if path.suffix == ".jsonl":
+def _json_rows(path: Path, columns: Columns, broken: list[str]) -> Iterator[tuple[int, str, str | None]]:
+    for number, where, entry in _entries(path, broken):
+        try:
+            yield number, *_text_and_label(entry, (columns.text, columns.label), where)
+        except OarError as error:
+            broken.append(f"{where}: {_short(error)}")
+
+
+def _text_and_label(fields: object, names: Sequence[int | str], where: str) -> tuple[str, str]:
+    """Raises: FormatError, where one is missing, or is of another kind."""
+    text, label = column(fields, names[0], where), label_name(column(fields, names[1], where), where)
+    if isinstance(text, list) and all(isinstance(word, str) for word in text):
+        text = " ".join(text)
+    if not isinstance(text, str):
+        raise FormatError(f"{type(text).__name__} is no text", where=where)
+    return text, label
+
+
+def _sentences(path: Path, columns: Columns, broken: list[str]) -> Iterator[tuple[int, str, tuple[str, ...]]]:
+    if is_json(path):
         yield from _tagged_rows(path, columns, broken)
         return
     conllu = path.suffix == ".conllu"
@@ -282,17 +309,14 @@ def _sentences(
 def _tagged_rows(
     path: Path, columns: Columns, broken: list[str]
 ) -> Iterator[tuple[int, str, tuple[str, ...]]]:
-    for number, line in _lines(path, broken):
-        if line is None or not line.strip():
-            continue
+    for number, where, fields in _entries(path, broken):
         try:
-            fields = parse_line(line, path, "\t", f"line {number}")
-            words, tags = (column(fields, name, f"line {number}") for name in (columns.word, columns.tag))
+            words, tags = (column(fields, name, where) for name in (columns.word, columns.tag))
         except OarError as error:
-            broken.append(f"line {number}: {_short(error)}")
+            broken.append(f"{where}: {_short(error)}")
             continue
         if not isinstance(words, list) or not isinstance(tags, list) or len(words) != len(tags):
-            broken.append(f"line {number}: words and tags are two lists of one length")
+            broken.append(f"{where}: words and tags are two lists of one length")
             continue
         yield number, " ".join(map(str, words)), tuple(map(str, tags))
 

@@ -12,13 +12,12 @@ Forms, told by their keys:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from framework.core.bounded import DATASET, check_file, decode, read_bytes
-from framework.core.errors import FormatError, InputError
+from framework.core.errors import FormatError
 from framework.core.types import JSON
+from nlp.data.json_files import parse_json
 
 Message = Mapping[str, object]
 """{"role": "system" | "user" | "assistant" | "tool", "content": a text, or what a template takes besides}"""
@@ -48,54 +47,11 @@ class Conversation:
     where: str = ""
 
 
-def read_objects(path: Path) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """(where it stands, object) of a .jsonl file, or of a .json file with a list.
-
-    Raises:
-        InputError: there is no such file. FormatError: it holds no objects.
-    """
-    check_file(path, "file of texts", InputError)
-    if path.suffix == ".json":
-        text = decode(read_bytes(path, DATASET, "file of texts", InputError), path, "file of texts")
-        if text.lstrip()[:1] == "[":
-            rows = _parse(text, str(path))
-            if not isinstance(rows, list):
-                raise FormatError("the file holds no list", where=path, received=type(rows).__name__)
-            for number, row in enumerate(rows, start=1):
-                yield _object(row, f"{path}, entry {number}")
-            return
-    with open(path, encoding="utf-8-sig", newline="\n") as file:
-        try:
-            for number, line in enumerate(file, start=1):
-                if line.strip():
-                    where = f"{path}, line {number}"
-                    yield _object(_parse(line, where), where)
-        except UnicodeDecodeError as error:
-            raise FormatError("the file is not UTF-8", where=path, received=str(error)[:100]) from error
-
-
-def _parse(text: str, where: str) -> object:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise FormatError(
-            "this is no JSON", where=where, received=str(error)[:100], allowed="an object a line"
-        ) from None
-
-
-def _object(value: object, where: str) -> tuple[str, Mapping[str, object]]:
-    if not isinstance(value, dict):
-        raise FormatError(
-            "the entry is no object", where=where, received=repr(value)[:80], allowed='{"messages": […]}'
-        )
-    return where, value
-
-
 def read_conversation(fields: Mapping[str, object], where: str) -> Conversation:
     """Raises: FormatError, where the object has none of the forms above, or an entry is no text."""
     tools = fields.get("tools")
     if isinstance(tools, str):
-        tools = _parse(tools, f"{where}: tools") if tools.strip() else None
+        tools = parse_json(tools, f"{where}: tools") if tools.strip() else None
     if tools is not None and not isinstance(tools, list):
         raise FormatError(
             "tools are no list", where=where, received=repr(tools)[:80], allowed="a list of functions"
@@ -204,7 +160,7 @@ def _data(arguments: object) -> object:
 
 def _shared_calls(value: object, where: str) -> list[object]:
     """The calls of ShareGPT's text: an object with a name and arguments, or a list of them. Raises: FormatError."""
-    parsed = _parse(value, where) if isinstance(value, str) else value
+    parsed = parse_json(value, where) if isinstance(value, str) else value
     calls: list[object] = []
     for call in parsed if isinstance(parsed, list) else [parsed]:
         if not isinstance(call, dict) or not isinstance(call.get("name"), str):

@@ -21,6 +21,7 @@ from framework.core.home import home
 from framework.io.dataset import LazyDataset
 from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import load_tokenizer
+from nlp.data.json_files import read_entries
 from nlp.data.packing import IGNORED, TokenSample
 from nlp.data.token_files import TokenFile, TokenFileWriter, read_token_file, smallest_dtype
 from zoo.recommendation.data.formats import RowFormat
@@ -323,24 +324,14 @@ def _blocks(text: str) -> Iterator[str]:
 
 
 def _json_texts(path: Path, key: str) -> Iterator[str]:
-    with open(path, encoding="utf-8-sig", errors="strict") as file:
-        for number, line in enumerate(file, start=1):
-            if not line.strip():
-                continue
-            where = f"{path}, line {number}"
-            try:
-                fields = json.loads(line)
-            except ValueError as error:
-                raise FormatError(
-                    "the line is no JSON", where=where, received=str(error)[:100], allowed="an object"
-                ) from None
-            text = fields.get(key) if isinstance(fields, dict) else None
-            if not isinstance(text, str):
-                keys = list(fields) if isinstance(fields, dict) else type(fields).__name__
-                raise FormatError(
-                    "the line has no text", where=where, received=keys, allowed=f"a text under {key!r}"
-                )
-            yield text
+    for where, fields in read_entries(path):
+        text = fields.get(key) if isinstance(fields, dict) else None
+        if not isinstance(text, str):
+            keys = list(fields) if isinstance(fields, dict) else type(fields).__name__
+            raise FormatError(
+                "the line has no text", where=where, received=keys, allowed=f"a text under {key!r}"
+            )
+        yield text
 
 
 def _parquet_texts(path: Path, column: str) -> Iterator[str]:

@@ -24,7 +24,8 @@ from framework.core.sample import Sample
 from framework.io.dataset import LazyDataset
 from framework.text.transforms import load_tokenizer
 from nlp.data.chat import ChatRenderer, open_renderer, tokens_of_chat
-from nlp.data.conversations import Message, as_messages, chat_messages, read_objects
+from nlp.data.conversations import Message, as_messages, chat_messages
+from nlp.data.json_files import read_objects
 from nlp.data.packing import TokenText
 
 _log = logging.getLogger("oar")

@@ -14,8 +14,9 @@ from framework.core.sample import Sample
 from framework.io.dataset import LazyDataset
 from framework.text.transforms import load_tokenizer
 from nlp.data.chat import open_renderer
-from nlp.data.conversations import as_messages, read_objects
+from nlp.data.conversations import as_messages
 from nlp.data.corpora import bos_ids, plain_ids
+from nlp.data.json_files import read_objects
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ from framework.config.registry import register
 from framework.core.errors import ConfigError, FormatError
 from framework.text.lines import read_lines
 from framework.text.sample import TextSample
+from nlp.data.json_files import is_json
 from nlp.data.texts import ClassDataset, Column, class_index, column, read_table
 
 _Words = list[tuple[str, str]]  # each with its tag
@@ -21,7 +22,7 @@ _Words = list[tuple[str, str]]  # each with its tag
 class TaggedText(ClassDataset):
     """Sentences of words with a tag each.
 
-    Files: CoNLL-U (.conllu), JSON lines (.jsonl) with lists of words and tags, and otherwise a word and its tag a line,
+    Files: CoNLL-U (.conllu), JSON (.jsonl, .json) with lists of words and tags, otherwise a word and its tag a line,
     the last column, with a blank line between sentences. Without `classes` the classes are the sorted tags in the file.
 
     With `unit` "characters" each character is a word of its own, and a letter before the word's tag says where it
@@ -77,7 +78,7 @@ class TaggedText(ClassDataset):
         ]
 
     def _sentences(self) -> Iterator[tuple[str, _Words]]:
-        if self.path.suffix == ".jsonl":
+        if is_json(self.path):
             for where, fields in read_table(self.path, "\t"):
                 texts, tags = column(fields, self.word, where), column(fields, self.tag, where)
                 if not isinstance(texts, list) or not isinstance(tags, list) or len(texts) != len(tags):

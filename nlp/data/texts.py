@@ -5,7 +5,6 @@ from __future__ import annotations
 import abc
 import csv
 import dataclasses
-import json
 import logging
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -18,6 +17,7 @@ from framework.core.errors import FormatError, InputError, did_you_mean, nearest
 from framework.io.dataset import LazyDataset
 from framework.text.lines import quotes_fields, read_lines, records, split_record
 from framework.text.sample import TextSample
+from nlp.data.json_files import is_json, read_entries
 
 Column = int | str
 _log = logging.getLogger("oar")
@@ -72,45 +72,45 @@ class ClassDataset(TextDataset):
 
 
 def read_table(path: Path, separator: str) -> Iterator[tuple[str, list[str] | dict[str, object]]]:
-    """(where, fields) of each line that is not blank: a list, or a dict where the file ends in .jsonl.
+    """(where, fields) of each line that is not blank, or of each entry of a JSON file: a list or a dict.
 
     A field of a .csv, or between commas or semicolons, may stand in double quotes and hold line breaks then.
 
     Raises:
-        FormatError: a line is not JSON, or no object or list of it.
+        FormatError: an entry is not JSON, or no object or list of it.
     """
+    if is_json(path):
+        for where, entry in read_entries(path):
+            yield where, check_entry(entry, where)
+        return
     lines = read_lines(path)
-    table = path.suffix != ".jsonl" and quotes_fields(path, separator)
-    for index, record in records(lines, separator) if table else enumerate(lines):
+    for index, record in records(lines, separator) if quotes_fields(path, separator) else enumerate(lines):
         where = f"{path}, line {index + 1}"
         if record.strip():
             yield where, parse_line(record, path, separator, where)
 
 
-def parse_line(line: str, path: Path, separator: str, where: str) -> list[str] | dict[str, object]:
-    """The fields of one line, or record, of `path`. Raises: FormatError."""
-    if path.suffix != ".jsonl":
-        if not quotes_fields(path, separator):
-            return line.split(separator)
-        try:
-            return split_record(line, separator)
-        except csv.Error as error:
-            mark = "commas" if separator == "," else "separators"
-            raise FormatError(
-                f"the line cannot be divided at its {mark}", where=where, received=error
-            ) from error
+def parse_line(line: str, path: Path, separator: str, where: str) -> list[str]:
+    """The fields of one line, or record, of a table. Raises: FormatError."""
+    if not quotes_fields(path, separator):
+        return line.split(separator)
     try:
-        fields = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise FormatError("the line is not JSON", where=where, received=line[:80]) from error
-    if not isinstance(fields, dict | list):
+        return split_record(line, separator)
+    except csv.Error as error:
+        mark = "commas" if separator == "," else "separators"
+        raise FormatError(f"the line cannot be divided at its {mark}", where=where, received=error) from error
+
+
+def check_entry(entry: object, where: str) -> list[str] | dict[str, object]:
+    """An entry of a JSON file, if it has fields. Raises: FormatError."""
+    if not isinstance(entry, dict | list):
         raise FormatError(
-            "the line is no JSON object",
+            "the entry is no JSON object",
             where=where,
-            received=line[:80],
+            received=repr(entry)[:80],
             allowed='{"text": ..., "label": ...}',
         )
-    return fields
+    return entry
 
 
 def read_columns(
@@ -125,7 +125,7 @@ def read_columns(
         FormatError: a line is not JSON, or a column is missing.
     """
     rows = list(read_table(path, separator))
-    if rows and path.suffix != ".jsonl" and any(isinstance(name, str) for name in names):
+    if rows and not is_json(path) and any(isinstance(name, str) for name in names):
         where, first = rows[0]
         titles = [str(title).strip() for title in first]
         names, header = [find_title(titles, name, where) for name in names], True

@@ -11,8 +11,9 @@ from framework.core.errors import ConfigError, FormatError
 from framework.text.chat_template import ChatTemplate
 from framework.text.tokenizer import Tokenizer
 from nlp.data.chat import ChatML, Chats, PlainText, tokens_of_chat
-from nlp.data.conversations import read_conversation, read_objects
+from nlp.data.conversations import read_conversation
 from nlp.data.corpora import TextRows
+from nlp.data.json_files import read_objects
 from nlp.data.packing import IGNORED
 from nlp.data.preferences import LabelledAnswers, Preferences, read_judged, read_pair
 from nlp.data.prompts import Prompts

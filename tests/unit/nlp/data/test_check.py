@@ -59,7 +59,7 @@ def test_json_lines(tmp_path: Path) -> None:
     report = validate(path, columns=Columns(text="t", label="l"))
     assert report.classes == (("1", 1),) and report.lengths == (3, 3, 3, 3)
     assert report.broken[:2] == ("line 2: int is no text", "line 3: a column is missing: column 't'")
-    assert report.broken[2] == "line 4: the line is not JSON: {"
+    assert report.broken[2] == "line 4: this is no JSON: {"
 
 
 def test_tagged_sentences(tmp_path: Path) -> None:

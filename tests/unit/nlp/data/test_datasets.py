@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from framework.core.errors import ConfigError, FormatError, InputError
+from nlp.data.check import validate_dataset
 from nlp.data.classification import TextClassification
 from nlp.data.parallel import ParallelText
 from nlp.data.plain import TextLines
@@ -107,7 +108,7 @@ def test_broken_files(
 def test_other_errors(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no such text file"):
         len(TextClassification(tmp_path / "none.tsv"))
-    with pytest.raises(FormatError, match="not JSON"):
+    with pytest.raises(FormatError, match="no JSON"):
         len(TextClassification(write(tmp_path / "a.jsonl", "{"), text="a", label="b"))
     with pytest.raises(FormatError, match="an entry must be a text"):
         len(TextClassification(write(tmp_path / "a.jsonl", '{"a": 1, "b": "x"}'), text="a", label="b"))
@@ -229,8 +230,8 @@ def test_lines_without_a_text_are_left_out(tmp_path: Path, caplog: pytest.LogCap
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("[" * 100_000, "line 2: the line is not JSON"),
-        ("3", "line 2: the line is no JSON object"),
+        ("[" * 100_000, "line 2: this is no JSON"),
+        ("3", "line 2: the entry is no JSON object"),
         ('{"t": "a", "l": null}', "line 2: the line has no class(?s:.)*None"),
         ('{"t": "a", "l": ["x"]}', "line 2: the line has no class"),
         ('{"t": "a"}', "line 2: a column is missing(?s:.)*'l'"),
@@ -252,3 +253,36 @@ def test_labels_without_reading_texts_again(tmp_path: Path) -> None:
 def test_questions_nested_without_end(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"SQuAD's layout(?s:.)*RecursionError"):
         len(QuestionAnswers(write(tmp_path / "a.json", "[" * 100_000)))
+
+
+ENTRIES = [{"text": "play it", "intent": "play"}, {"text": "stop", "intent": "halt"}]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        json.dumps(ENTRIES, indent=2),
+        json.dumps({"version": "1", "data": ENTRIES}),
+        json.dumps({"rasa_nlu_data": {"regex_features": [], "common_examples": ENTRIES}}, indent=1),
+        "\ufeff" + "\n".join(json.dumps(entry) for entry in ENTRIES),
+    ],
+)
+def test_json_files_of_other_tools(tmp_path: Path, content: str) -> None:
+    path = write(tmp_path / "a.json", content)
+    data = TextClassification(path, text="text", label="intent")
+    assert [(one.text, data.class_names[one.label or 0]) for one in data] == [
+        ("play it", "play"),
+        ("stop", "halt"),
+    ]
+    report = validate_dataset(data)
+    assert dict(report.classes) == {"play": 1, "halt": 1} and not report.broken  # type: ignore[attr-defined]
+
+
+def test_a_json_file_with_a_fault(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.json", json.dumps([*ENTRIES, {"text": "go"}, 5, {"text": 7, "intent": "x"}]))
+    with pytest.raises(FormatError, match="entry 4: the entry is no JSON object"):
+        len(TextClassification(path, text="text", label="intent"))
+    report = validate_dataset(TextClassification(path, text="text", label="intent"))
+    assert [line[:7] for line in report.broken] == ["entry 3", "entry 4", "entry 5"]  # type: ignore[attr-defined]
+    with pytest.raises(FormatError, match=r"(?s)no JSON.*line 2 column"):
+        len(TextClassification(write(path, '[{"text": "a",\n "intent" "b"}]'), text="text", label="intent"))
