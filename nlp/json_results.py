@@ -63,6 +63,7 @@ class _Data(TypedDict):
     answers: list[_Answer]
     masks: list[_Mask]
     vector: list[float]
+    left_out_tokens: int
 
 
 def result_from_dict(data: Mapping[str, JSON]) -> TextAnswer:
@@ -76,7 +77,11 @@ def _read(data: _Data) -> TextAnswer:
 
 
 def _read_similarity(data: _Data) -> TextAnswer:
-    return Similarity(data["text"], data["pair"], data["score"])
+    return Similarity(data["text"], data["pair"], data["score"], left_out_tokens=_left_out(data))
+
+
+def _left_out(data: _Data) -> int:
+    return data.get("left_out_tokens", 0)
 
 
 def _read_mask(data: _Mask) -> Mask:
@@ -87,11 +92,19 @@ _BY_KEY: Mapping[str, Callable[[_Data], TextAnswer]] = {
     "spans": lambda data: Tagged(data["text"], tuple(Span(**span) for span in data["spans"])),
     "translation": lambda data: Translated(data["text"], data["translation"], data["score"]),
     "classes": lambda data: TextLabels(
-        data["text"], tuple(Label(**label) for label in data["classes"]), data.get("pair")
+        data["text"],
+        tuple(Label(**label) for label in data["classes"]),
+        data.get("pair"),
+        left_out_tokens=_left_out(data),
     ),
     "answers": lambda data: AnsweredQuestion(
         data["text"], data["question"], tuple(Answer(**answer) for answer in data["answers"])
     ),
     "masks": lambda data: FilledMask(data["text"], tuple(map(_read_mask, data["masks"]))),
-    "vector": lambda data: TextVector(data["text"], np.array(data["vector"], np.float32), data.get("pair")),
+    "vector": lambda data: TextVector(
+        data["text"],
+        np.array(data["vector"], np.float32),
+        data.get("pair"),
+        left_out_tokens=_left_out(data),
+    ),
 }

@@ -44,6 +44,11 @@ def count_tokens(samples: Sequence[TextSample]) -> int:
     return sum(len(sample.ids) for sample in samples if sample.ids is not None)
 
 
+def count_left_out(samples: Sequence[TextSample]) -> int:
+    """Tokens of a text that did not go through a program, as there was no room."""
+    return sum(sample.left_out for sample in samples)
+
+
 def tokens_of(batch: Batch) -> Tokens:
     """What a model reads of a batch."""
     return Tokens(batch["input_ids"], batch["mask"], batch.get("type_ids"))

@@ -15,7 +15,7 @@ from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import Tokenize
 from framework.text.words import sentence_ends
 from framework.workflow.domain.samples import apply_transforms
-from nlp.packing import count_tokens, first_tokens, pack_tokens
+from nlp.packing import count_left_out, count_tokens, first_tokens, pack_tokens
 from nlp.results import Span, Tagged, TextLabels, labelled, marks_spans, tagged
 
 Outputs = dict[str, np.ndarray]
@@ -88,7 +88,7 @@ class ClassProcessor(TextProcessor):
     ) -> TextLabels:
         blank = not (sample.text + (sample.pair or "")).strip()
         classes = () if blank else labelled(outputs[0]["scores"], self.context.labels, self.context.top)
-        return TextLabels(sample.text, classes, sample.pair, count_tokens(parts))
+        return TextLabels(sample.text, classes, sample.pair, count_tokens(parts), count_left_out(parts))
 
 
 class TagProcessor(TextProcessor):

@@ -11,6 +11,11 @@ from framework.text.spans import spans
 from framework.workflow.domain.result import Json, TextResult
 
 
+def _left_out(tokens: int) -> dict[str, Json]:
+    """Of JSON: a text that the model did not read whole says so."""
+    return {"left_out_tokens": tokens} if tokens else {}
+
+
 @dataclass(frozen=True)
 class Label:
     """A class with its probability in [0, 1]."""
@@ -29,11 +34,13 @@ class TextLabels(TextResult):
 
     Attributes:
         token_count: Tokens as the model read them; no part of JSON.
+        left_out_tokens: Tokens that it did not read, as there was no room.
     """
 
     classes: tuple[Label, ...]
     pair: str | None = None
     token_count: int = 0
+    left_out_tokens: int = 0
 
     @property
     def label(self) -> str:
@@ -46,7 +53,8 @@ class TextLabels(TextResult):
 
     def to_dict(self) -> dict[str, Json]:
         pair = {} if self.pair is None else {"pair": self.pair}
-        return {"text": self.text, **pair, "classes": [label.to_dict() for label in self.classes]}
+        classes: list[Json] = [label.to_dict() for label in self.classes]
+        return {"text": self.text, **pair, "classes": classes, **_left_out(self.left_out_tokens)}
 
 
 @dataclass(frozen=True)
@@ -57,14 +65,17 @@ class Similarity(TextResult):
 
     Attributes:
         token_count: Tokens of both texts as the model read them; no part of JSON.
+        left_out_tokens: Tokens that it did not read, as there was no room.
     """
 
     pair: str
     score: float
     token_count: int = 0
+    left_out_tokens: int = 0
 
     def to_dict(self) -> dict[str, Json]:
-        return {"text": self.text, "pair": self.pair, "score": round(self.score, 6)}
+        score = round(self.score, 6)
+        return {"text": self.text, "pair": self.pair, "score": score, **_left_out(self.left_out_tokens)}
 
 
 @dataclass(frozen=True)
@@ -152,14 +163,17 @@ class TextVector:
 
     Attributes:
         token_count: Tokens of the text as the model read it, its prompt included; no part of JSON.
+        left_out_tokens: Tokens that it did not read, as there was no room.
     """
 
     text: str
     vector: np.ndarray
     pair: str | None = None
     token_count: int = 0
+    left_out_tokens: int = 0
 
     def to_dict(self) -> dict[str, Json]:
         pair = {} if self.pair is None else {"pair": self.pair}
         # Six digits behind the first one tell float32 values apart as far as models are exact.
-        return {"text": self.text, **pair, "vector": [float(f"{value:.7g}") for value in self.vector]}
+        vector: list[Json] = [float(f"{value:.7g}") for value in self.vector]
+        return {"text": self.text, **pair, "vector": vector, **_left_out(self.left_out_tokens)}

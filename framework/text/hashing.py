@@ -60,12 +60,14 @@ class HashFeatures(Transform[TextSample]):
         else:
             words, offsets = self._split(sample.text)
         ids = self._ids(words)
+        pair = None if sample.pair is None else self._split(sample.pair)[0]
         return sample.replace(
             words=words,
             ids=ids,
             offsets=offsets[: len(ids)],
             word_ids=np.arange(len(ids), dtype=np.int32),
-            pair_ids=None if sample.pair is None else self._ids(self._split(sample.pair)[0]),
+            pair_ids=None if pair is None else self._ids(pair),
+            left_out=sum(max(0, len(one) - self.max_length) for one in (words, pair or ())),
             negative=None if sample.negative is None else self(sample.negative, rng),
         )
 

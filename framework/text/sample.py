@@ -40,6 +40,8 @@ class TextSample(Sample):
     """`[T, 2]` int32: first character and the one after the last, in the text that the token comes from."""
     word_ids: np.ndarray | None = None
     """`[T]` int32: the word of each token, -1 where it belongs to none."""
+    left_out: int = 0
+    """Tokens of the texts that had no room among `ids`."""
     target_ids: np.ndarray | None = None
     """`[S]` int32: the tokens of `target`, or those that stood at `positions`."""
     positions: np.ndarray | None = None

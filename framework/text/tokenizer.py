@@ -41,6 +41,8 @@ class Encoding:
     """[T] int32: the word of the first text, where words were given; else -1."""
     texts: np.ndarray
     """[T] int32: 0 for tokens of the first text, 1 for those of the second, -1 for what was put around them."""
+    left_out: int = 0
+    """Tokens of the texts that had no room."""
 
     @property
     def special(self) -> np.ndarray:
@@ -253,9 +255,10 @@ class Tokenizer:
         frame = self.single if pair is None else self.pair
         if not add_special:
             frame = tuple((item, kind) for item, kind in frame if isinstance(item, str))
+        count = sum(len(part.ids) for part in texts)
         if max_length is not None:
             texts = _truncate(texts, max_length, len(frame) - len(texts), self.truncation_side)
-        return _surround(texts, frame)
+        return _surround(texts, frame, count - sum(len(part.ids) for part in texts))
 
     def windows(
         self, first: str, second: str, max_length: int, stride: int, first_length: int
@@ -322,7 +325,7 @@ class Tokenizer:
             )
 
 
-def _surround(encodings: list[SubwordEncoding], frame: Frame) -> Encoding:
+def _surround(encodings: list[SubwordEncoding], frame: Frame, left_out: int = 0) -> Encoding:
     """One or two texts with their special tokens."""
     ids, offsets, words, types, texts = [], [], [], [], []
     for item, type_id in frame:
@@ -339,7 +342,7 @@ def _surround(encodings: list[SubwordEncoding], frame: Frame) -> Encoding:
         types.append(np.full(len(encoding.ids), type_id))
         texts.append(np.full(len(encoding.ids), index))
     arrays = (np.concatenate(rows).astype(np.int32) for rows in (ids, types, offsets, words, texts))
-    return Encoding(*arrays)
+    return Encoding(*arrays, left_out)
 
 
 def _check_frame(frame: Frame, texts: str, size: int, where: object) -> None:

@@ -86,17 +86,22 @@ class Tokenize(Transform[TextSample]):
         elif len(spans):
             offsets = offsets + np.where(word_ids < 0, 0, spans[word_ids, 0])[:, None]
         sample = sample.replace(
-            words=words, ids=encoding.ids, type_ids=encoding.type_ids, offsets=offsets, word_ids=word_ids
+            words=words,
+            ids=encoding.ids,
+            type_ids=encoding.type_ids,
+            offsets=offsets,
+            word_ids=word_ids,
+            left_out=encoding.left_out,
         )
         if self.apart and sample.pair is not None:
-            sample = sample.replace(
-                pair_ids=self.source().encode(sample.pair, max_length=self.max_length).ids
-            )
+            second = self.source().encode(sample.pair, max_length=self.max_length)
+            sample = sample.replace(pair_ids=second.ids, left_out=sample.left_out + second.left_out)
         if sample.negative is not None:
             sample = sample.replace(negative=self(sample.negative, rng))
         if sample.target is None:
             return sample
-        return sample.replace(target_ids=self.target().encode(sample.target, max_length=self.max_length).ids)
+        target = self.target().encode(sample.target, max_length=self.max_length)
+        return sample.replace(target_ids=target.ids, left_out=sample.left_out + target.left_out)
 
     def check(self, model: object) -> None:
         """Raises: ConfigError, where the model has no vector for some of the tokens."""

@@ -15,7 +15,7 @@ from framework.core.errors import ConfigError
 from framework.core.types import JSON
 from framework.engine.task import Batch, Losses
 from framework.text.sample import TextSample
-from nlp.packing import count_tokens, pack_tokens, tokens_of
+from nlp.packing import count_left_out, count_tokens, pack_tokens, tokens_of
 from nlp.processors import Outputs, TextProcessor
 from nlp.results import TextVector
 from nlp.tasks import Texts, check_embedder
@@ -27,7 +27,13 @@ class EmbeddingProcessor(TextProcessor):
     def result(
         self, sample: TextSample, parts: Sequence[TextSample], outputs: Sequence[Outputs]
     ) -> TextVector:
-        return TextVector(sample.text, np.array(outputs[0]["vector"]), sample.pair, count_tokens(parts))
+        return TextVector(
+            sample.text,
+            np.array(outputs[0]["vector"]),
+            sample.pair,
+            count_tokens(parts),
+            count_left_out(parts),
+        )
 
 
 @register("task")

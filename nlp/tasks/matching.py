@@ -19,7 +19,7 @@ from framework.engine.task import Batch, Losses, check_classes
 from framework.nn import functional as F
 from framework.text.sample import TextSample
 from nlp.contracts import Matcher, Tokens
-from nlp.packing import count_tokens, pack_tokens, tokens_of
+from nlp.packing import count_left_out, count_tokens, pack_tokens, tokens_of
 from nlp.processors import Outputs, TextProcessor
 from nlp.results import Similarity
 from nlp.tasks import Metrics, Texts, check_embedder
@@ -87,7 +87,7 @@ class PairProcessor(TextProcessor):
     ) -> Similarity:
         assert sample.pair is not None
         score = float(outputs[0]["similarity"])
-        return Similarity(sample.text, sample.pair, score, count_tokens(parts))
+        return Similarity(sample.text, sample.pair, score, count_tokens(parts), count_left_out(parts))
 
 
 class Pairs(Texts):

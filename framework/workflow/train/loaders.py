@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from framework.core.errors import ConfigError
@@ -15,7 +16,10 @@ from framework.io.loader import DataLoader
 from framework.io.sampler import BucketBatchSampler
 from framework.io.skipped import SKIPPED_FILE, SkipLog
 from framework.io.weighting import make_sampler
+from framework.text.sample import TextSample
 from framework.workflow.domain.samples import apply_transforms
+
+log = logging.getLogger("oar")
 
 
 def make_loader(
@@ -48,7 +52,13 @@ def make_loader(
             )
         lengths = task.lengths(dataset, transforms)
         if lengths is None:
-            lengths = [task.length(apply_transforms(sample, transforms)) for sample in dataset]
+            lengths, cut = [], []
+            for sample in dataset:
+                changed = apply_transforms(sample, transforms)
+                lengths.append(task.length(changed))
+                if isinstance(changed, TextSample) and changed.left_out:
+                    cut.append(changed)
+            _report_cut(cut, len(lengths), "train" if train else "eval")
         sampler = BucketBatchSampler(lengths, config.buckets, config.batch_size, train, train, seed)
         collate = PadToBucket(config.buckets, task.padding, task.padding_axes)
         batches = {"batch_sampler": sampler, "collate_fn": collate}
@@ -64,3 +74,14 @@ def make_loader(
         skip_bad_samples=config.skip_bad_samples,
         skip_log=SkipLog(folder / SKIPPED_FILE if folder is not None and config.skip_bad_samples else None),
     )
+
+
+def _report_cut(cut: Sequence[TextSample], count: int, part: str) -> None:
+    """Say that texts are longer than the transforms take: what stood there is neither learnt nor scored."""
+    if cut:
+        longest = max(cut, key=lambda sample: sample.left_out)
+        log.warning(
+            f"data.{part}: {len(cut)} of {count} texts are longer than `max_length` of their transforms, and "
+            f"{sum(sample.left_out for sample in cut)} tokens at their ends are left out; most of {longest.id}: "
+            f"{longest.left_out}"
+        )

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
+from framework.text.hashing import HashFeatures
 from framework.text.sample import TextSample
 from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import Tokenize
+from nlp.json_results import result_from_dict
 from nlp.processors import ClassProcessor, ProcessorContext, TagProcessor
 
 
@@ -57,3 +59,15 @@ def test_characters_of_several_tokens_are_all_tagged(tmp_path: Path) -> None:
         for part in parts:  # nothing was cut: the last token ends where the text ends
             assert part.offsets is not None
             assert part.offsets.max() >= len(part.text.rstrip())
+
+
+def test_a_result_says_what_was_left_out(tmp_path: Path) -> None:
+    path = Tokenizer.train("words", [["one", "two", "three"]], 40).save(tmp_path / "tokenizer.json")
+    outputs = [{"scores": np.array([0.4, 0.6], np.float32)}]
+    for transform in (Tokenize(str(path), 4), HashFeatures(max_length=2)):
+        process = ClassProcessor(ProcessorContext((transform,), ("good", "bad"), 12, 5))
+        for text, count in (("one two", 0), ("one two three one two", 3)):
+            sample = TextSample(text)
+            result = process.result(sample, process.parts(sample), outputs)
+            assert result.left_out_tokens == result.to_dict().get("left_out_tokens", 0) == count
+            assert result_from_dict(result.to_dict()).to_dict() == result.to_dict()

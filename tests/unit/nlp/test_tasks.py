@@ -1,12 +1,18 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import framework
 from framework.config import build
 from framework.core.errors import ConfigError, InputError
+from framework.engine.experiment import LoaderConfig
+from framework.text.hashing import HashFeatures
 from framework.text.sample import TextSample
+from framework.workflow.train.loaders import make_loader
+from nlp.data.classification import TextClassification
 from nlp.metrics import TextAccuracy
 from nlp.models.bigru_crf import BiGRUCRFConfig
 from nlp.models.bow import BOWConfig
@@ -83,3 +89,13 @@ def test_weights_of_classes() -> None:
     assert loss == pytest.approx((3 * single[0] + single[1]) / 4, abs=1e-5)
     with pytest.raises(ConfigError, match="independent have no weights"):
         SequenceClassification(weight="balanced", independent=True)
+
+
+def test_a_loader_says_which_texts_are_cut(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "a.tsv").write_text("one two three four\tx\none\ty\nfive six seven\tx\n", encoding="utf-8")
+    config = LoaderConfig(
+        TextClassification(tmp_path / "a.tsv"), (HashFeatures(max_length=2),), batch_size=1, buckets=(2,)
+    )
+    make_loader(config, SequenceClassification(), 0, True)
+    (line,) = caplog.messages
+    assert "data.train: 2 of 3 texts" in line and "3 tokens" in line and line.endswith("line 1: 2")
