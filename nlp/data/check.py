@@ -16,6 +16,7 @@ from framework.io.data_check import Observe, format_table, validate_samples
 from framework.io.dataset import Dataset
 from framework.text.lines import quotes_fields, records
 from framework.text.sample import TextSample
+from nlp.data.annotated import AnnotatedText
 from nlp.data.classification import TextClassification
 from nlp.data.json_files import is_json, parse_json, read_entries
 from nlp.data.tagged import TaggedText
@@ -57,6 +58,8 @@ class Report(data_check.Report):
     """Lines whose text is blank."""
     broken: tuple[str, ...]
     """Lines that cannot be read, and why."""
+    misplaced: tuple[str, ...] = ()
+    """Entities that do not stand where the file says, or not at whole words, and why."""
 
     def summary(self) -> list[str]:
         total = sum(count for _, count in self.classes)
@@ -78,6 +81,7 @@ class Report(data_check.Report):
             "blank texts": self.empty,
             "texts that are there before": self.duplicates,
             "texts that are there before with another class": self.contradictory,
+            "entities that are left out, moved or widened": self.misplaced,
         }
 
 
@@ -126,9 +130,11 @@ def validate_dataset(dataset: Dataset, observe: Observe | None = None) -> data_c
     names = dataset.class_names if isinstance(dataset, ClassDataset) else ()
     report = _report(
         (_row(sample, names) for sample in samples),
-        "words" if isinstance(dataset, TaggedText) else "characters",
+        "words" if isinstance(dataset, TaggedText | AnnotatedText) else "characters",
         [],
     )
+    if isinstance(dataset, AnnotatedText):
+        return replace(report, misplaced=dataset.problems)
     if isinstance(dataset, TextClassification):  # the data set leaves these out
         return replace(report, empty=_validate_file(dataset).empty)
     return report
