@@ -81,13 +81,22 @@ def tokenizer_of(context: ProcessorContext) -> tuple[Tokenize, Tokenizer]:
 
 
 class ClassProcessor(TextProcessor):
-    """Of "scores" [num_classes]. A blank text, such as an empty line of a file, has no class."""
+    """Of "scores" [num_classes]. A blank text, such as an empty line of a file, has no class.
+
+    Args:
+        threshold: Classes of a lower probability are none of the text.
+    """
+
+    def __init__(self, context: ProcessorContext, threshold: float = 0.0) -> None:
+        super().__init__(context)
+        self.threshold = threshold
 
     def result(
         self, sample: TextSample, parts: Sequence[TextSample], outputs: Sequence[Outputs]
     ) -> TextLabels:
         blank = not (sample.text + (sample.pair or "")).strip()
-        classes = () if blank else labelled(outputs[0]["scores"], self.context.labels, self.context.top)
+        best = () if blank else labelled(outputs[0]["scores"], self.context.labels, self.context.top)
+        classes = tuple(label for label in best if label.score >= self.threshold)
         return TextLabels(sample.text, classes, sample.pair, count_tokens(parts), count_left_out(parts))
 
 

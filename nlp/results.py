@@ -30,7 +30,7 @@ class Label:
 
 @dataclass(frozen=True)
 class TextLabels(TextResult):
-    """The classes of a text, or of a pair of texts, best first; none of a text that is blank.
+    """The classes of a text, or of a pair of texts, best first; none of a text that is blank, or that has none.
 
     Attributes:
         token_count: Tokens as the model read them; no part of JSON.

@@ -24,6 +24,8 @@ class TextSample(Sample):
     words: tuple[str, ...] | None = None
     """The words of `text` where somebody divided it; what `tags` and results count."""
     label: int | None = None
+    labels: tuple[int, ...] | None = None
+    """The classes of a text that may have several, or none."""
     tags: tuple[int, ...] | None = None
     """The class of each word."""
     target: str | None = None

@@ -37,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     check.add_argument("--format", choices=get_args(Format), help="by default what the file's ending says")
     check.add_argument("--text", type=_column, default=0, help="column or JSON key of the text (default 0)")
     check.add_argument("--label", type=_column, default=1, help="column or key of the class (default 1)")
+    check.add_argument("--label_separator", help="between the classes of a text that may have several")
     check.add_argument("--word", type=_column, default=0, help="column or key of a tagged word (default 0)")
     check.add_argument("--tag", type=_column, default=-1, help="column or key of its tag (default -1)")
     check.add_argument("--separator", default="\t", help="between columns (default: a tab)")
@@ -85,7 +86,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _reports(options: argparse.Namespace) -> Iterator[tuple[str, Report]]:
     columns = Columns(
-        options.text, options.label, options.word, options.tag, options.separator, options.header
+        options.text,
+        options.label,
+        options.word,
+        options.tag,
+        options.separator,
+        options.header,
+        options.label_separator,
     )
     yield "", validate(options.path, options.format, columns)
 

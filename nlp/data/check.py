@@ -19,12 +19,15 @@ from framework.text.sample import TextSample
 from nlp.data.annotated import AnnotatedText
 from nlp.data.classification import TextClassification
 from nlp.data.json_files import is_json, parse_json, read_entries
+from nlp.data.questions import QuestionAnswers
 from nlp.data.tagged import TaggedText
-from nlp.data.texts import ClassDataset, TextDataset, column, find_title, label_name, parse_line
+from nlp.data.texts import ClassDataset, TextDataset, column, find_title, label_names, parse_line
 
 Format = Literal["lines", "table", "tagged"]
 _TAGGED = (".conllu", ".conll", ".bio", ".bmes")
 _CLASSES, _WIDTH = 100, 40
+_Row = tuple[int, str, str | tuple[str, ...] | None]
+"""Number, text, and its class, its classes or the tags of its words."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class Columns:
     tag: int | str = -1
     separator: str = "\t"
     header: bool = False
+    label_separator: str | None = None
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ class Report(data_check.Report):
     broken: tuple[str, ...]
     """Lines that cannot be read, and why."""
     misplaced: tuple[str, ...] = ()
-    """Entities that do not stand where the file says, or not at whole words, and why."""
+    """Entities, and answers, that do not stand where the file says, or not at whole words, and why."""
 
     def summary(self) -> list[str]:
         total = sum(count for _, count in self.classes)
@@ -81,7 +85,7 @@ class Report(data_check.Report):
             "blank texts": self.empty,
             "texts that are there before": self.duplicates,
             "texts that are there before with another class": self.contradictory,
-            "entities that are left out, moved or widened": self.misplaced,
+            "entities or answers that do not fit": self.misplaced,
         }
 
 
@@ -133,7 +137,7 @@ def validate_dataset(dataset: Dataset, observe: Observe | None = None) -> data_c
         "words" if isinstance(dataset, TaggedText | AnnotatedText) else "characters",
         [],
     )
-    if isinstance(dataset, AnnotatedText):
+    if isinstance(dataset, AnnotatedText | QuestionAnswers):
         return replace(report, misplaced=dataset.problems)
     if isinstance(dataset, TextClassification):  # the data set leaves these out
         return replace(report, empty=_validate_file(dataset).empty)
@@ -142,7 +146,13 @@ def validate_dataset(dataset: Dataset, observe: Observe | None = None) -> data_c
 
 def _validate_file(dataset: TextClassification | TaggedText) -> Report:
     if isinstance(dataset, TextClassification):
-        columns = Columns(dataset.text, dataset.label, separator=dataset.separator, header=dataset.header)
+        columns = Columns(
+            dataset.text,
+            dataset.label,
+            separator=dataset.separator,
+            header=dataset.header,
+            label_separator=dataset.label_separator,
+        )
         report = validate(dataset.path, "table", columns)
     else:
         report = validate(dataset.path, "tagged", Columns(word=dataset.word, tag=dataset.tag))
@@ -160,6 +170,8 @@ def _row(sample: TextSample, names: Sequence[str]) -> tuple[str, str, str | tupl
     where = f"line {line}" if line.isdecimal() else str(sample.id)
     if sample.tags is not None:
         return where, text, tuple(names[tag] for tag in sample.tags)
+    if sample.labels is not None:
+        return where, text, tuple(names[label] for label in sample.labels)
     return where, text, None if sample.label is None else names[sample.label]
 
 
@@ -238,9 +250,7 @@ def _entries(path: Path, broken: list[str]) -> Iterator[tuple[int, str, object]]
             broken.append(f"line {number}: {_short(error)}")
 
 
-def _rows(
-    path: Path, form: Format, columns: Columns, broken: list[str]
-) -> Iterator[tuple[int, str, str | None]]:
+def _rows(path: Path, form: Format, columns: Columns, broken: list[str]) -> Iterator[_Row]:
     requested: list[int | str] = [columns.text, columns.label]
     named = form == "table" and any(isinstance(name, str) for name in requested)
     header = columns.header or named
@@ -259,24 +269,30 @@ def _rows(
                     [find_title(titles, name, str(path)) for name in requested] if named else requested
                 )
                 continue
-            yield number, *_text_and_label(parse_line(line, path, columns.separator, where), requested, where)
+            fields = parse_line(line, path, columns.separator, where)
+            yield number, *_text_and_label(fields, requested, columns.label_separator, where)
         except OarError as error:
             if named and requested == [columns.text, columns.label]:
                 raise  # no line can be read
             broken.append(f"{where}: {_short(error)}")
 
 
-def _json_rows(path: Path, columns: Columns, broken: list[str]) -> Iterator[tuple[int, str, str | None]]:
+def _json_rows(path: Path, columns: Columns, broken: list[str]) -> Iterator[_Row]:
     for number, where, entry in _entries(path, broken):
         try:
-            yield number, *_text_and_label(entry, (columns.text, columns.label), where)
+            names = (columns.text, columns.label)
+            yield number, *_text_and_label(entry, names, columns.label_separator, where)
         except OarError as error:
             broken.append(f"{where}: {_short(error)}")
 
 
-def _text_and_label(fields: object, names: Sequence[int | str], where: str) -> tuple[str, str]:
+def _text_and_label(
+    fields: object, names: Sequence[int | str], separator: str | None, where: str
+) -> tuple[str, str | tuple[str, ...]]:
     """Raises: FormatError, where one is missing, or is of another kind."""
-    text, label = column(fields, names[0], where), label_name(column(fields, names[1], where), where)
+    text = column(fields, names[0], where)
+    labels = label_names(column(fields, names[1], where), separator, where)
+    label = labels[0] if separator is None else tuple(sorted(set(labels)))
     if isinstance(text, list) and all(isinstance(word, str) for word in text):
         text = " ".join(text)
     if not isinstance(text, str):

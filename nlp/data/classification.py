@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from framework.config.registry import register
-from framework.core.errors import FormatError
+from framework.core.errors import ConfigError, FormatError
 from framework.text.sample import TextSample
-from nlp.data.texts import ClassDataset, Column, class_index, label_name, leave_out_blank, read_columns
+from nlp.data.texts import ClassDataset, Column, class_index, label_names, leave_out_blank, read_columns
 
 
 @register("dataset")
@@ -22,8 +22,11 @@ class TextClassification(ClassDataset):
 
     Attributes:
         header: Leave out the first line, also where columns are numbers.
+        label_separator: A text may have any number of classes, and this stands between their names; in JSON they may be
+            a list. For a task with `independent: true`.
 
     Raises:
+        ConfigError: `label_separator` is empty.
         InputError: at the first use, the file is missing, or a class is unknown.
         FormatError: it is not UTF-8, a column is missing, or a text is neither a text nor a list of words.
     """
@@ -35,19 +38,33 @@ class TextClassification(ClassDataset):
     separator: str = "\t"
     header: bool = False
     classes: tuple[str, ...] | None = None
+    label_separator: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.label_separator == "":
+            raise ConfigError(
+                "a separator is empty",
+                where="TextClassification.label_separator",
+                allowed="a comma, a space, …",
+            )
 
     def read_classes(self) -> tuple[tuple[str, ...], list[TextSample]]:
         columns = [self.text, self.label, *(() if self.pair is None else (self.pair,))]
         rows = read_columns(self.path, self.separator, self.header, columns)
-        labels = [label_name(fields[1], where) for where, fields in rows]
-        names = tuple(sorted(set(labels))) if self.classes is None else self.classes
+        labels = [self._labels(fields[1], where) for where, fields in rows]
+        names = tuple(sorted(set().union(*labels))) if self.classes is None else self.classes
         samples = []
         for (where, fields), label in zip(rows, labels):
             text, words = _text(fields[0], where)
             pair = None if self.pair is None else _text(fields[2], where)[0]
-            kind = class_index(names, label, where)
-            samples.append(TextSample(text, pair=pair, words=words, label=kind, id=where))
+            kinds = tuple(sorted({class_index(names, name, where) for name in label}))
+            sample = TextSample(text, pair=pair, words=words, id=where)
+            one = self.label_separator is None
+            samples.append(sample.replace(label=kinds[0]) if one else sample.replace(labels=kinds))
         return names, leave_out_blank(samples, self.path)
+
+    def _labels(self, value: object, where: str) -> list[str]:
+        return label_names(value, self.label_separator, where)
 
 
 def _text(value: object, where: str) -> tuple[str, tuple[str, ...] | None]:

@@ -61,14 +61,17 @@ class ClassDataset(TextDataset):
 
     def read_labels(self) -> Sequence[np.ndarray]:
         """The class indices of each sample: one of a text, or one a word."""
-        return [
-            np.array(sample.tags if sample.label is None else [sample.label], np.int32)
-            for sample in self.samples
-        ]
+        return [np.array(_classes_of(sample), np.int32) for sample in self.samples]
 
     def infer_classes(self) -> Self:
         """The same data with the classes that the files have, whatever `classes` says."""
         return dataclasses.replace(self, classes=None)
+
+
+def _classes_of(sample: TextSample) -> Sequence[int]:
+    if sample.labels is not None:
+        return sample.labels
+    return sample.tags or () if sample.label is None else [sample.label]
 
 
 def read_table(path: Path, separator: str) -> Iterator[tuple[str, list[str] | dict[str, object]]]:
@@ -162,8 +165,28 @@ def label_name(value: object, where: str) -> str:
     if isinstance(value, str | int | float) and str(value).strip():
         return str(value)
     raise FormatError(
-        "the line has no class", where=where, received=repr(value)[:80], allowed="a text or a number"
+        "the line has no class",
+        where=where,
+        received=repr(value)[:80],
+        allowed="a text or a number",
+        fix="set label_separator where a text may have several classes" if isinstance(value, list) else None,
     )
+
+
+def label_names(value: object, separator: str | None, where: str) -> list[str]:
+    """The names of the classes in a column: one, or those between separators or in a list; there may be none then.
+
+    Raises:
+        FormatError: there is no class where there must be one, or it is no name.
+    """
+    if separator is None:
+        return [label_name(value, where)]
+    values = value.split(separator) if isinstance(value, str) else value
+    if values is None or not isinstance(values, list):
+        values = [] if values is None else [values]
+    return [
+        label_name(one, where).strip() for one in values if not (isinstance(one, str) and not one.strip())
+    ]
 
 
 def leave_out_blank(samples: list[TextSample], path: Path) -> list[TextSample]:

@@ -25,12 +25,13 @@ from framework.engine.class_weights import (
     weight_array,
 )
 from framework.engine.details import ClassReport
+from framework.engine.multi_label_scores import MultiLabelScores
 from framework.engine.task import Batch, Losses, Metric, Task, check_classes
 from framework.nn import functional as F
 from framework.text.sample import TextSample
 from nlp.contracts import MetricConfig, TextEmbedder
 from nlp.packing import first_tokens, pack_tokens, tokens_of
-from nlp.processors import ClassProcessor, TagProcessor
+from nlp.processors import ClassProcessor, ProcessorContext, TagProcessor
 
 Metrics = tuple[Annotated[MetricConfig, Kind("metric")], ...]
 
@@ -81,17 +82,21 @@ class SequenceClassification(Texts):
         label_smoothing: Share of the target that is spread over all classes.
         weight: What the loss of each class is multiplied with: a list of numbers, or balanced, by how often the classes
             are in the training data. Classes that are independent take none.
-        independent: Each class has a probability of its own (sigmoid), as where a text may have several; it is trained
-            with binary cross-entropy. Else they sum up to 1.
+        independent: Each class has a probability of its own (sigmoid), for texts with any number of classes; it is
+            trained with binary cross-entropy, and scored as images with several classes are. Else they sum up to 1.
+        threshold: Of independent classes, the probability from which a class is one of a result; None: a result has the
+            best ones, whatever their probability, and 0.5 counts in scores.
+        max_labels: The most classes of a text that are independent.
     """
 
     label_smoothing: float = 0.0
     scores: Metrics = ()
     independent: bool = False
     weight: ClassWeights = None
+    threshold: float | None = None
+    max_labels: int = 32
 
     label_arrays: ClassVar[tuple[str, ...]] = ("label",)
-    processor = ClassProcessor
 
     def __post_init__(self) -> None:
         if not 0 <= self.label_smoothing < 1:
@@ -109,28 +114,80 @@ class SequenceClassification(Texts):
                 allowed="weight with independent: false",
             )
         check_class_weights(self.weight, "task.weight")
+        if self.threshold is not None and not (self.independent and 0 < self.threshold < 1):
+            raise ConfigError(
+                "a threshold is for classes that are independent",
+                where="task.threshold",
+                received=f"{self.threshold}, independent: {str(self.independent).lower()}",
+                allowed="above 0, below 1, with independent: true",
+            )
+        if self.max_labels < 1:
+            raise ConfigError(
+                "a text has no room for a class",
+                where="task.max_labels",
+                received=self.max_labels,
+                allowed="from 1",
+            )
+        if self.independent and self.scores:
+            raise ConfigError(
+                "classes that are independent have scores of their own",
+                where="task.scores",
+                received=", ".join(type(score).__name__ for score in self.scores),
+                allowed="no scores with independent: true, which has mAP, f1, precision, recall, exact_match",
+            )
+
+    def processor(self, context: ProcessorContext) -> ClassProcessor:
+        return ClassProcessor(context, self.threshold or 0.0)
 
     def adapt(self, dataset: object) -> SequenceClassification:
         return replace(self, weight=resolve_class_weights(self.weight, dataset, "task.weight"))
 
     def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
+        if self.independent:
+            return {"multi_label": MultiLabelScores(0.5 if self.threshold is None else self.threshold)}
         return {**super().metrics(labels), "classes": ClassReport(labels)}
 
     def pack(self, sample: TextSample) -> dict[str, np.ndarray]:
+        """`label` [] int32; of independent classes [max_labels] int32: class indices, then -1."""
+        if self.independent:
+            return {**pack_tokens(sample), "label": self._pack_labels(sample)}
         if sample.label is None:
-            raise InputError("a text has no class", where=sample.id)
+            raise InputError(
+                "a text has no class",
+                where=sample.id,
+                received="no class" if sample.labels is None else f"{len(sample.labels)} classes",
+                allowed="one class",
+                fix="set task.independent: true for texts with several"
+                if sample.labels is not None
+                else None,
+            )
         return {**pack_tokens(sample), "label": np.asarray(sample.label, np.int32)}
+
+    def _pack_labels(self, sample: TextSample) -> np.ndarray:
+        labels = (sample.label,) if sample.labels is None else sample.labels
+        if len(labels) > self.max_labels or labels == (None,):
+            raise InputError(
+                "a text has no list of classes, or too many",
+                where=sample.id,
+                received="no classes" if labels == (None,) else f"{len(labels)} classes",
+                allowed=f"up to {self.max_labels} classes",
+                fix="set task.max_labels",
+            )
+        label = np.full(self.max_labels, -1, np.int32)
+        label[: len(labels)] = labels
+        return label
 
     def loss(self, model: nn.Layer, batch: Batch) -> Losses:
         logits = model(tokens_of(batch))
-        hits = (logits.argmax(axis=-1) == batch["label"]).mean(dtype=jnp.float32)
         if self.independent:
-            target = jax.nn.one_hot(batch["label"], logits.shape[-1])
+            labels = batch["label"].reshape(len(logits), -1)  # [N, max_labels], or [N] with one class each
+            target = jax.nn.one_hot(labels, logits.shape[-1]).max(axis=1)
+            right = ((logits > 0) == (target > 0)).all(axis=-1).mean(dtype=jnp.float32)
             target = F.label_smooth(target, epsilon=self.label_smoothing)
-            loss = F.binary_cross_entropy_with_logits(logits, target)
-        else:
-            weight = weight_array(self.weight, logits.shape[-1], "task.weight")
-            loss = F.cross_entropy(logits, batch["label"], weight, label_smoothing=self.label_smoothing)
+            return Losses(F.binary_cross_entropy_with_logits(logits, target), {"exact_match": right})
+        hits = (logits.argmax(axis=-1) == batch["label"]).mean(dtype=jnp.float32)
+        weight = weight_array(self.weight, logits.shape[-1], "task.weight")
+        loss = F.cross_entropy(logits, batch["label"], weight, label_smoothing=self.label_smoothing)
         return Losses(loss, {"accuracy": hits})
 
     def describe_outputs(self) -> Mapping[str, Mapping[str, JSON]]:

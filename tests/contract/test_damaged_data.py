@@ -24,6 +24,7 @@ from detection.data.voc import VocDetection
 from framework.core.errors import ConfigError, OarError
 from framework.io.dataset import Dataset
 from framework.vision import image
+from nlp.data.annotated import AnnotatedText
 from nlp.data.classification import TextClassification
 from nlp.data.parallel import ParallelText
 from nlp.data.plain import TextLines
@@ -145,6 +146,7 @@ CASES = {
     "triples": Case(lambda root: TextTriples(root / "a.tsv"), ("a.tsv",)),
     "tags": Case(lambda root: TaggedText(root / "a.conllu"), ("a.conllu",)),
     "tag_lines": Case(lambda root: TaggedText(root / "t.jsonl", "w", "t", "characters"), ("t.jsonl",)),
+    "entities": Case(lambda root: AnnotatedText(root / "e.json"), ("e.json",)),
     "questions": Case(lambda root: QuestionAnswers(root / "q.json"), ("q.json",)),
     "parallel": Case(lambda root: ParallelText(root / "a.tsv", root / "a.csv"), ("a.tsv", "a.csv")),
     "forms": Case(lambda root: FormFiles(root, (Path("forms.txt"),)), ("forms.txt",)),
@@ -189,6 +191,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "a.tsv": "text\tlabel\tpair\ngood one\tpos\tx\nbad\tneg\ty\n",
         "a.csv": 'good,pos\n"bad, one",neg\nbad,neg\n',
         "a.jsonl": '{"text": "a", "label": "x", "pair": "c"}\n{"text": ["b", "d"], "label": 1, "pair": "c"}\n',
+        "e.json": '[["one two", {"entities": [[0, 3, "X"], [4, 7, "Y"]]}]]',
         "t.jsonl": '{"w": ["ab", "c"], "t": ["X", "Y"]}\n',
         "a.conllu": "# text\n1\tsi\tsi\tNOUN\n2\tno\tno\tVERB\n\n1\tsi\tsi\tNOUN\n",
     }

@@ -29,6 +29,7 @@ from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import Tokenize
 from framework.workflow.export.export import ExportedModel
 from nlp.contracts import Tokens
+from nlp.data.annotated import AnnotatedText
 from nlp.data.chat import Chats
 from nlp.data.classification import TextClassification
 from nlp.data.corpora import TextRows, TokenRows
@@ -115,6 +116,7 @@ def test_every_registered_name_has_a_row() -> None:
         Tokenize.__name__,
     }
     assert of_texts("dataset") == {
+        AnnotatedText.__name__,
         Chats.__name__,
         LabelledAnswers.__name__,
         ParallelText.__name__,
@@ -306,6 +308,7 @@ def test_data_sets_are_data_sets(tmp_path: Path) -> None:
         '{"data": [{"paragraphs": [{"context": "a b", "qas": [{"id": 1, "question": "?", "answers": []}]}]}]}'
     )
     (tmp_path / "c.json").write_text(squad, encoding="utf-8")
+    (tmp_path / "d.json").write_text('[["one two", {"entities": [[0, 3, "X"]]}]]', encoding="utf-8")
     sets = (
         TextClassification(tmp_path / "a.tsv"),
         TaggedText(tmp_path / "b.txt"),
@@ -313,6 +316,7 @@ def test_data_sets_are_data_sets(tmp_path: Path) -> None:
         TextLines(tmp_path / "a.tsv"),
         QuestionAnswers(tmp_path / "c.json"),
         TextTriples(tmp_path / "a.tsv", negative=0),
+        AnnotatedText(tmp_path / "d.json"),
     )
     for data in sets:
         assert isinstance(data, Dataset) and isinstance(data[0], TextSample) and len(data) == len(list(data))

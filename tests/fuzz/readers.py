@@ -565,6 +565,13 @@ _CVAT = """<annotations><meta><task><labels><label><name>cat</name></label></lab
 <box label="cat" xtl="2.5" ytl="3" xbr="12" ybr="12" rotation="20"><attribute name="age">3</attribute></box>
 <polygon label="cat" points="1,1;9,1;9,9"></polygon><ellipse label="cat" cx="9" cy="9" rx="4" ry="3"></ellipse>
 <mask label="cat" rle="1, 2, 2, 3" left="7" top="3" width="4" height="2"></mask></image></annotations>"""
+_ENTITIES = [
+    {
+        "data": {"text": "Ann in Oslo"},
+        "annotations": [{"result": [{"value": {"start": 0, "end": 3, "labels": ["P"]}}]}],
+    },
+    {"text": "Ann in Oslo", "label": [[0, 3, "P"], {"start": 7, "end": 11, "text": "Oslo", "labels": ["L"]}]},
+]
 _SQUAD = {
     "version": "v2.0",
     "data": [
@@ -737,6 +744,12 @@ def _read_voc(path: Path) -> object:
     return _read_all(VocDetection(path.parent))
 
 
+def _read_entities(path: Path) -> object:
+    from nlp.data.annotated import AnnotatedText
+
+    return list(AnnotatedText(path).samples)
+
+
 def _read_squad(path: Path) -> object:
     from nlp.data.questions import QuestionAnswers
 
@@ -840,6 +853,7 @@ READERS: dict[str, Reader] = {
     "tiff by windows": Reader(_tiled, _read_windows),
     "several classes": Reader(_multi_label, _read_multi_label),
     "squad": Reader(_saved("squad.json", json.dumps(_SQUAD)), _read_squad, values=True),
+    "entities": Reader(_saved("entities.json", json.dumps(_ENTITIES)), _read_entities, values=True),
     "classes.tsv": Reader(_saved("classes.tsv", "good\tyes\nbad\tno\n"), _read_classes),
     "classes.jsonl": Reader(_saved("classes.jsonl", '{"text": "good", "label": "yes"}\n' * 2), _read_classes),
     "tags.conllu": Reader(_saved("tags.conllu", "1\tcat\tcat\tNOUN\n2\tsat\tsit\tVERB\n\n"), _read_tags),

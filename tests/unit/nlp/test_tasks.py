@@ -16,6 +16,7 @@ from nlp.data.classification import TextClassification
 from nlp.metrics import TextAccuracy
 from nlp.models.bigru_crf import BiGRUCRFConfig
 from nlp.models.bow import BOWConfig
+from nlp.processors import ProcessorContext
 from nlp.tasks import SequenceClassification, TokenClassification
 
 IDS = np.array([5, 6, 7, 8], np.int32)
@@ -71,6 +72,45 @@ def test_classes_that_are_independent() -> None:
     expected = -np.log([1 - scores[0], scores[1], 1 - scores[2]]).mean()
     assert task.loss(model, batch).total == pytest.approx(expected, abs=1e-5)
     assert abs(scores.sum() - 1) > 0.1
+
+
+def test_any_number_of_classes(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("one\tx,z\ntwo\t\nthree\t z\n", encoding="utf-8")
+    data = TextClassification(tmp_path / "a.tsv", label_separator=",")
+    assert data.class_names == ("x", "z") and [one.tolist() for one in data.read_labels()] == [
+        [0, 1],
+        [],
+        [1],
+    ]
+    task = SequenceClassification(independent=True, threshold=0.4, max_labels=2)
+    packed = [task.pack(HashFeatures(buckets=10)(data[i], np.random.default_rng(0))) for i in range(3)]
+    assert [one["label"].tolist() for one in packed] == [[0, 1], [-1, -1], [1, -1]]
+    framework.seed(0)
+    model = build(BOWConfig(10, 2)).eval()
+    batch = {"input_ids": np.stack([IDS] * 3), "mask": np.ones((3, 4), bool)}
+    scores = np.asarray(task.infer(model, batch)["scores"])[0]
+    losses = task.loss(model, {**batch, "label": np.stack([one["label"] for one in packed])})
+    truth = np.array([[1, 1], [0, 0], [0, 1]])
+    assert losses.total == pytest.approx(-np.log(np.where(truth, scores, 1 - scores)).mean(), abs=1e-5)
+    (metric,) = task.metrics(("x", "z")).values()
+    metric.update(
+        {"scores": np.array([[0.9, 0.8], [0.1, 0.2], [0.1, 0.41]])},
+        {"label": np.stack([p["label"] for p in packed])},
+    )
+    assert metric.result()["exact_match"] == metric.result()["mAP"] == 1.0
+    process = task.processor(ProcessorContext((), ("x", "z"), 12, 5))
+    output = {"scores": np.array([0.3, 0.4], np.float32)}
+    assert [one.label for one in process.result(TextSample("a"), [], [output]).classes] == ["z"]
+    with pytest.raises(InputError, match=r"(?s)a text has no class.*independent: true"):
+        SequenceClassification().pack(data[0])
+    with pytest.raises(InputError, match=r"task\.max_labels"):
+        SequenceClassification(independent=True, max_labels=1).pack(data[0].replace(ids=IDS))
+    with pytest.raises(ConfigError, match="a threshold is for"):
+        SequenceClassification(threshold=0.5)
+    with pytest.raises(ConfigError, match="scores of their own"):
+        SequenceClassification(independent=True, scores=(TextAccuracy(),))
+    with pytest.raises(ConfigError, match="separator is empty"):
+        TextClassification(tmp_path / "a.tsv", label_separator="")
 
 
 def test_weights_of_classes() -> None:

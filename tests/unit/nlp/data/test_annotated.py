@@ -129,7 +129,7 @@ def test_what_cannot_be_tagged_is_counted(tmp_path: Path, caplog: pytest.LogCapt
     assert any("widened to 'Oslo'" in one for one in data.problems)
     assert f"{path}: 7 entities" in caplog.text
     report = validate_dataset(data)
-    assert len(report.faults()["entities that are left out, moved or widened"]) == 7
+    assert len(report.faults()["entities or answers that do not fit"]) == 7
 
 
 def test_long_texts_are_divided(tmp_path: Path) -> None:

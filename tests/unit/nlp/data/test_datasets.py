@@ -175,7 +175,7 @@ def test_questions(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "the file has not SQuAD's layout"),
+        ("{", "this is no JSON"),
         ("[]", "the file has not SQuAD's layout"),
         ('{"data": []}', "the file has not SQuAD's layout"),
         ('{"data": [{"paragraphs": [{"qas": []}]}]}', "article 1, paragraph 1"),
@@ -183,7 +183,7 @@ def test_questions(tmp_path: Path) -> None:
         (squad({"id": "a", "question": "?", "answers": [{"text": "Rome"}]}), "question a"),
         (
             squad({"id": "a", "question": "?", "answers": [{"text": "Bern", "answer_start": 0}]}),
-            "(?s)question a: the answer is not in the text.*Bern",
+            "(?s)no answer is in its text|question a: the answer is not in the text.*Bern",
         ),
     ],
 )
@@ -192,8 +192,27 @@ def test_broken_questions(tmp_path: Path, text: str, message: str) -> None:
         len(QuestionAnswers(write(tmp_path / "a.json", text)))
 
 
+def test_questions_as_entries(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """As datasets of Hugging Face writes SQuAD; answers that are not in the text are counted."""
+    context, rows = "Rome and Oslo", []
+    for name, texts, starts in (("a", ["Oslo", "Bern"], [9, 0]), ("b", [], []), ("c", ["Bern"], [1])):
+        answers = {"text": texts, "answer_start": starts}
+        rows.append({"id": name, "title": "x", "context": context, "question": "?", "answers": answers})
+    lines = write(tmp_path / "a.jsonl", "\n".join(map(json.dumps, rows)))
+    for path in (lines, write(tmp_path / "b.json", json.dumps(rows))):
+        data = QuestionAnswers(path)
+        assert [(one.id, one.answers) for one in data] == [("a", ((9, 13),)), ("b", ())]
+        assert len(data.problems) == 2 and "question c" in data.problems[1]
+        report = validate_dataset(data)
+        assert len(report.faults()["entities or answers that do not fit"]) == 2
+    assert "2 answers are not in their texts" in caplog.text
+    rows[0]["answers"]["text"].pop()  # type: ignore[union-attr]
+    with pytest.raises(FormatError, match="the file has not SQuAD's layout"):
+        len(QuestionAnswers(write(tmp_path / "c.json", json.dumps(rows))))
+
+
 def test_no_file_of_questions(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="the file cannot be read"):
+    with pytest.raises(InputError, match="there is no such file"):
         len(QuestionAnswers(tmp_path / "none.json"))
 
 
@@ -251,7 +270,7 @@ def test_labels_without_reading_texts_again(tmp_path: Path) -> None:
 
 
 def test_questions_nested_without_end(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match=r"SQuAD's layout(?s:.)*RecursionError"):
+    with pytest.raises(FormatError, match="this is no JSON"):
         len(QuestionAnswers(write(tmp_path / "a.json", "[" * 100_000)))
 
 
@@ -276,6 +295,16 @@ def test_json_files_of_other_tools(tmp_path: Path, content: str) -> None:
     ]
     report = validate_dataset(data)
     assert dict(report.classes) == {"play": 1, "halt": 1} and not report.broken  # type: ignore[attr-defined]
+
+
+def test_several_classes_in_json(tmp_path: Path) -> None:
+    rows = [{"t": "a", "l": ["x", "y"]}, {"t": "b", "l": []}, {"t": "c", "l": None}, {"t": "d", "l": "y"}]
+    data = TextClassification(write(tmp_path / "a.json", json.dumps(rows)), "t", "l", label_separator=",")
+    assert [sample.labels for sample in data] == [(0, 1), (), (), (1,)]
+    report = validate_dataset(data)
+    assert dict(report.classes) == {"x": 1, "y": 2} and not report.broken  # type: ignore[attr-defined]
+    with pytest.raises(FormatError, match=r"(?s)the line has no class.*label_separator"):
+        len(TextClassification(data.path, "t", "l"))
 
 
 def test_a_json_file_with_a_fault(tmp_path: Path) -> None:

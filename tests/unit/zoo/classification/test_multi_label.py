@@ -10,11 +10,12 @@ import pytest
 from framework import nn
 from framework.core.errors import ConfigError, InputError
 from framework.engine.label_alignment import align_labels
+from framework.engine.multi_label_scores import MultiLabelScores, average_precision
 from framework.vision import image
 from framework.vision.normalize import Normalize
 from framework.vision.sample import Sample
 from zoo.classification.check import validate
-from zoo.classification.multi_label import MultiLabelClassification, MultiLabelScores, average_precision
+from zoo.classification.multi_label import MultiLabelClassification
 from zoo.classification.multi_label_data import MultiLabelList
 from zoo.classification.results import classes_from
 
