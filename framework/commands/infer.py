@@ -60,6 +60,24 @@ _PRECISIONS = {
 _RUN_MODES = {"paddle": "float32", "fluid": "float32", "trt_fp32": "float32", "trt_fp16": "bfloat16"}
 
 
+class OneSource(argparse.Action):
+    """A flag that names what is read, once: of two the first would be left out in silence."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        before = getattr(namespace, self.dest)
+        if before not in (None, values):
+            texts = self.dest.startswith("text")
+            several = "--text_file with a text a line" if texts else "FILE …, which takes several"
+            parser.error(f"{option_string} is given twice, {before!r} and {values!r}: use {several}")
+        setattr(namespace, self.dest, values)
+
+
 def parser(
     model: str | None = None, prog: str = "oar infer"
 ) -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
@@ -91,8 +109,13 @@ def parser(
         "--allow_url", action=BooleanFlag, default=False, help="fetch files whose address is named"
     )
     source = made.add_mutually_exclusive_group()
-    source.add_argument("--image_file", "--infer_img", dest="image_file")
-    source.add_argument("--image_dir", "--infer_dir", dest="image_dir", help="every image of the folder")
+    source.add_argument("--image_file", "--infer_img", dest="image_file", action=OneSource)
+    source.add_argument(
+        *("--image_dir", "--infer_dir"),
+        dest="image_dir",
+        action=OneSource,
+        help="every image of the folder",
+    )
     source.add_argument(
         *("-i", "--input", "--image_path"),
         dest="image_path",
@@ -100,11 +123,19 @@ def parser(
         metavar="FILE",
         help="the same as FILE",
     )
-    source.add_argument("--pdf_file")
-    source.add_argument("--video_file", help="a file, or the address of a stream: rtsp://camera/stream")
+    source.add_argument("--pdf_file", action=OneSource)
+    source.add_argument(
+        "--video_file",
+        action=OneSource,
+        help="a file, or the address of a stream: rtsp://camera/stream",
+    )
     source.add_argument("--camera_id", type=_camera, help="a camera, usually 0, until Ctrl+C; -1 is none")
-    source.add_argument("--text")
-    source.add_argument("--text_file", help="a text a line, UTF-8; of pairs two, a tab between them")
+    source.add_argument("--text", action=OneSource)
+    source.add_argument(
+        "--text_file",
+        action=OneSource,
+        help="a text a line, UTF-8; of pairs two, a tab between them",
+    )
     made.add_argument("--pair", help="the second text of a pair, with --text")
     made.add_argument(*OUTPUT, dest="output_dir", default="output", help="default: output")
     add_runtime(made)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from framework.commands import main
+from framework.commands.infer import parser as infer_parser
 from framework.commands.main import aliases, commands
 from framework.commands.train import open_train_config
 from framework.commands.train import parser as train_parser
@@ -224,6 +225,17 @@ def test_booleans_that_are_none(capsys: pytest.CaptureFixture[str]) -> None:
         "'maybe' is neither true nor false" in (error := capsys.readouterr().err)
         and "takes no value" in error
     )
+
+
+@pytest.mark.parametrize(
+    ("flag", "way"), [("--text", "--text_file"), ("--image_file", "FILE …"), ("--pdf_file", "FILE …")]
+)
+def test_a_source_that_is_given_twice(flag: str, way: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = infer_parser()[0]
+    assert vars(arguments.parse_args([flag, "a", flag, "a"]))[flag[2:]] == "a"
+    with pytest.raises(SystemExit):
+        arguments.parse_args([flag, "a", flag, "b"])
+    assert f"{flag} is given twice, 'a' and 'b': use {way}" in capsys.readouterr().err
 
 
 def test_flags_without_effect_say_so(caplog: pytest.LogCaptureFixture) -> None:
