@@ -20,7 +20,7 @@ from nlp.data.annotated import AnnotatedText
 from nlp.data.classification import TextClassification
 from nlp.data.json_files import is_json, parse_json, read_entries
 from nlp.data.questions import QuestionAnswers
-from nlp.data.tagged import TaggedText
+from nlp.data.tagged import DOCUMENT, TaggedText
 from nlp.data.texts import ClassDataset, TextDataset, column, find_title, label_names, parse_line
 
 Format = Literal["lines", "table", "tagged"]
@@ -309,7 +309,7 @@ def _sentences(path: Path, columns: Columns, broken: list[str]) -> Iterator[tupl
     sentences: list[tuple[str, str]] = []
     first = 1
     for number, line in [*_lines(path, broken), (0, "")]:
-        if line is not None and not line.strip():
+        if line is not None and (not line.strip() or line.startswith(DOCUMENT)):
             if sentences:
                 yield first, " ".join(item[0] for item in sentences), tuple(item[1] for item in sentences)
             sentences, first = [], number + 1

@@ -14,6 +14,7 @@ from framework.text.sample import TextSample
 from nlp.data.json_files import is_json
 from nlp.data.texts import ClassDataset, Column, class_index, column, read_table
 
+DOCUMENT = "-DOCSTART-"  # of CoNLL 2003, between documents
 _Words = list[tuple[str, str]]  # each with its tag
 
 
@@ -94,7 +95,7 @@ class TaggedText(ClassDataset):
         words: _Words = []
         first = 1
         for number, line in enumerate([*read_lines(self.path), ""], start=1):
-            if not line.strip():
+            if not line.strip() or line.startswith(DOCUMENT):
                 if words:
                     yield f"{self.path}, line {first}", words
                 words, first = [], number + 1

@@ -15,7 +15,7 @@ import numpy as np
 
 from framework.core.errors import FormatError, InputError, did_you_mean, nearest
 from framework.io.dataset import LazyDataset
-from framework.text.lines import quotes_fields, read_lines, records, split_record
+from framework.text.lines import find_delimiter, quotes_fields, read_lines, records, split_record
 from framework.text.sample import TextSample
 from nlp.data.json_files import is_json, read_entries
 
@@ -144,7 +144,8 @@ def find_title(titles: Sequence[str], name: Column, where: str) -> int:
         where=where,
         received=repr(name),
         allowed=", ".join(titles),
-        fix=did_you_mean(name, titles)
+        fix=_other_separator(titles)
+        or did_you_mean(name, titles)
         or "the first line names the columns; without names give numbers from 0",
     )
 
@@ -157,7 +158,21 @@ def column(fields: object, name: Column, where: str) -> object:
         return fields[name]
     count = len(fields) if isinstance(fields, list) else 0
     available = list(fields) if isinstance(fields, dict) else f"{count} columns, counted from 0"
-    raise FormatError("a column is missing", where=where, received=f"column {name!r}", allowed=available)
+    raise FormatError(
+        "a column is missing",
+        where=where,
+        received=f"column {name!r}",
+        allowed=available,
+        fix=_other_separator(fields) if isinstance(fields, list) else None,
+    )
+
+
+def _other_separator(fields: Sequence[object]) -> str | None:
+    """What to do where a line was not divided as it stands between other marks."""
+    if len(fields) != 1 or not isinstance(line := fields[0], str):
+        return None
+    mark = find_delimiter(line)
+    return f'set separator: "{mark}"' if mark in line else None
 
 
 def label_name(value: object, where: str) -> str:

@@ -74,6 +74,22 @@ def test_tags_in_json_lines(tmp_path: Path) -> None:
         len(TaggedText(path, word="w", tag="t"))
 
 
+def test_marks_between_documents(tmp_path: Path) -> None:
+    text = "-DOCSTART- -X- -X- O\n\nEU NNP B-NP B-ORG\nsays VBZ B-VP O\n\n-DOCSTART- -X- -X- O\n\nNo DT O O\n"
+    data = TaggedText(write(tmp_path / "a.txt", text))
+    assert [sample.words for sample in data] == [("EU", "says"), ("No",)]
+    assert dict(validate_dataset(data).classes) == {"O": 2, "B-ORG": 1}  # type: ignore[attr-defined]
+
+
+def test_a_table_between_other_marks(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", 'sentence,label\n"good, I say",pos\n')
+    for columns in ({"text": "sentence", "label": "label"}, {}):
+        with pytest.raises(FormatError, match='set separator: ","'):
+            len(TextClassification(path, **columns))  # type: ignore[arg-type]
+    data = TextClassification(path, text="sentence", label="label", separator=",")
+    assert data[0].text == "good, I say" and data.class_names == ("pos",)
+
+
 def test_parallel_texts(tmp_path: Path) -> None:
     source, target = write(tmp_path / "a.en", "one\ntwo\n"), write(tmp_path / "a.de", "eins\nzwei\n")
     assert [(s.text, s.target) for s in ParallelText(source, target)] == [("one", "eins"), ("two", "zwei")]
