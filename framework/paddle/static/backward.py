@@ -48,6 +48,9 @@ class GradientOp(Op):
             if gradient is None:
                 gradient = wrap(jnp.zeros_like(source._value))
             values[id(variable)] = gradient
+        for variable, source in zip(self.outputs, self.sources, strict=True):
+            if id(source) in values.lengths:
+                values.lengths[id(variable)] = values.lengths[id(source)]
 
 
 def _names(no_grad_set: Iterable[Tensor | str] | None) -> set[str]:

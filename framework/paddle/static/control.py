@@ -24,6 +24,7 @@ from framework.paddle.static.program import (
     recorded_apart,
     value_of,
 )
+from framework.paddle.static.variable import replay_all
 from framework.paddle.utils import unique_name
 
 
@@ -46,8 +47,7 @@ class _Part:
     def replay(self, values: Values, for_test: bool, given: Sequence[Any] = ()) -> list[Any]:
         inner = Values(values)
         inner.update({id(v): g for v, g in zip(self.inputs, given, strict=True)})
-        for op in self.ops:
-            op.replay(inner, for_test)
+        replay_all(self.ops, inner, for_test)
         return [value_of(leaf, inner) for leaf in self.leaves]
 
 

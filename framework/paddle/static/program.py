@@ -34,13 +34,16 @@ from framework.paddle.static.variable import (
     Values,
     Variable,
     new_variable,
+    replay_all,
     result_variables,
+    share_lod_levels,
     value_of,
 )
 from framework.paddle.static.variable import program_of as program_of
 from framework.paddle.utils import unique_name
 
 if TYPE_CHECKING:
+    from framework.paddle.legacy_operators import Levels
     from framework.paddle.nn.initializer import Initializer
     from framework.paddle.optimizer.base import Optimizer
     from framework.paddle.regularizer import WeightDecayRegularizer
@@ -243,6 +246,7 @@ class Program:
         self.random_seed = 0
         self.for_test = False
         self.compiled: dict[object, list[Any]] = {}
+        self.fetched_lengths: dict[object, Sequence[Levels]] = {}  # of compiled programs, by their keys
         self.server_run: AfterStep | None = None  # of a program for parameter servers
         self.readers: list[Callable[[], Mapping[str, Any]]] = []  # what it is fed with besides, a batch a run
         _programs.append(weakref.ref(self, _programs.remove))
@@ -310,7 +314,8 @@ class Program:
         """The same operations; `for_test` without training, dropout and moving statistics."""
         program = copy.copy(self)
         program.ops = [op for op in self.ops if not (for_test and op.trains)]
-        program.data, program.made, program.compiled = dict(self.data), dict(self.made), {}
+        program.data, program.made = dict(self.data), dict(self.made)
+        program.compiled, program.fetched_lengths = {}, {}
         program.readers = [] if for_test else list(self.readers)
         program.for_test = self.for_test or for_test
         return program
@@ -323,8 +328,7 @@ class Program:
 
     def replay(self, values: Values) -> None:
         """Run all operations on the tape."""
-        for op in self.ops:
-            op.replay(values, self.for_test)
+        replay_all(self.ops, values, self.for_test)
 
 
 state.main, state.startup = Program(), Program()
@@ -452,6 +456,7 @@ def record(compiled: Compiled, args: Sequence[object]) -> Variable | tuple[Varia
     wanted = mode.grad_enabled and compiled.differentiable
     wanted = wanted and any(isinstance(a, Tensor) and not a.stop_gradient for a in inputs)
     outputs = result_variables(compiled.name, shapes, others, wanted)
+    share_lod_levels(compiled.name, [a for a in inputs if isinstance(a, Variable)], outputs)
     default_main_program().ops.append(CallOp(compiled, inputs, outputs, mode.grad_enabled))
     return tuple(outputs) if multiple else outputs[0]
 
