@@ -26,6 +26,7 @@ PRIVATE: dict[str, dict[str, str]] = {
         "as_tensors": "paddle.incubate.autograd.as_tensors",
         "prim_enabled": "paddle.incubate.autograd.prim_enabled",
     },
+    "paddle.incubate.autograd.primx": {"prim2orig": "paddle.incubate.autograd.prim2orig"},
     "paddle.jit.dy2static.program_translator": {
         "ConcreteProgram": "paddle.jit.concrete.ConcreteProgram",
         "ProgramCache": "paddle.jit.concrete.ProgramCache",
