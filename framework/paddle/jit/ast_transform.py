@@ -23,11 +23,11 @@ import types
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import jax
 
 from framework.paddle.jit import convert
+from framework.paddle.jit.dy2static.logging_utils import LOG_AllTransformer, log_transformed_code, warn
 from framework.paddle.jit.exits import move_breaks, move_returns
 from framework.paddle.jit.scopes import assigned_names, can_move, declared_names
 
@@ -38,7 +38,7 @@ _OURS = (
     Path(jax.__file__).resolve().parent,
     Path(inspect.__file__).parent,
 )
-_ignored: set[str] = set()
+BUILTIN_LIKELY_MODULES: list[types.ModuleType] = []  # their functions are not converted
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,9 @@ class ConversionOptions:
     not_convert: bool = False
 
 
-def ignore_module(modules: list[Any]) -> None:
+def ignore_module(modules: list[types.ModuleType]) -> None:
     """Functions of these modules are not converted."""
-    _ignored.update(module.__name__ for module in modules)
+    BUILTIN_LIKELY_MODULES.extend(modules)
 
 
 def transformed(function: Callable[..., object]) -> Callable[..., object]:
@@ -61,10 +61,17 @@ def transformed(function: Callable[..., object]) -> Callable[..., object]:
         return function if inner is function.__func__ else types.MethodType(inner, function.__self__)
     if not isinstance(function, types.FunctionType) or _is_left_alone(function):
         return function
+    if inspect.isgeneratorfunction(function):
+        warn(
+            f"Your function:`{function.__name__}` doesn't support to transform to static function because it is a "
+            "generator function, it will be run as-is."
+        )
+        return function
     made = _factory(function.__code__)
     if made is None:
         return function
     code, source = made
+    log_transformed_code(LOG_AllTransformer, source, function.__name__)
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     cells[_CONVERT] = types.CellType(convert)
     if any(name not in cells for name in code.co_freevars):
@@ -82,7 +89,8 @@ def _is_left_alone(function: types.FunctionType) -> bool:
     if (options is not None and options.not_convert) or _CONVERT in function.__code__.co_freevars:
         return True
     module = function.__module__ or ""
-    return any(module == name or module.startswith(f"{name}.") for name in _ignored) or _is_library(
+    ignored = [one.__name__ for one in BUILTIN_LIKELY_MODULES]
+    return any(module == name or module.startswith(f"{name}.") for name in ignored) or _is_library(
         function.__code__.co_filename
     )
 

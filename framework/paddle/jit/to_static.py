@@ -20,7 +20,7 @@ from framework.paddle.jit.concrete import ConcreteProgram, ProgramCache, expect_
 from framework.paddle.jit.dy2static.function_spec import FunctionSpec
 from framework.paddle.jit.program import StaticProgram, trace
 from framework.paddle.jit.recording import shape_and_type
-from framework.paddle.jit.spec import InputSpec, check
+from framework.paddle.jit.spec import InputSpec
 from framework.paddle.jit.structure import flatten_arguments, with_tensors
 from framework.paddle.nn.layer import Layer
 from framework.paddle.utils.environments import BooleanEnvironmentVariable
@@ -177,7 +177,6 @@ class StaticFunction:
             return self.rollback()(*args, **kwargs)
         if mode.watcher is not None:  # inside of another program, which takes it in
             return self.python_function(*args, **kwargs)
-        check(self.input_spec, args, self.name)
         tensors: list[Tensor] = []
         structure = flatten_arguments((args, kwargs), tensors)
         places: dict[int, int] = {}
