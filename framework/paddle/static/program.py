@@ -30,6 +30,7 @@ from framework.paddle.static.state import state
 from framework.paddle.static.test_forms import TEST_FORMS
 from framework.paddle.static.variable import (
     SIZES,
+    Cast,
     Op,
     Values,
     Variable,
@@ -59,7 +60,9 @@ class CallOp(Op):
         self.type, self.recorded = compiled.name, recorded
 
     def replay(self, values: Values, for_test: bool) -> None:
-        args = [value_of(a, values) for a in self.inputs]
+        args: Sequence[object] = [value_of(a, values) for a in self.inputs]
+        if values.cast is not None:
+            args = values.cast(self.compiled, args)
         form = TEST_FORMS.get(self.type) if for_test else None
         enabled, mode.grad_enabled = mode.grad_enabled, self.recorded
         try:
@@ -247,6 +250,7 @@ class Program:
         self.for_test = False
         self.compiled: dict[object, list[Any]] = {}
         self.fetched_lengths: dict[object, Sequence[Levels]] = {}  # of compiled programs, by their keys
+        self.cast: Cast | None = None  # of the inputs of operations, to 16 bits
         self.server_run: AfterStep | None = None  # of a program for parameter servers
         self.readers: list[Callable[[], Mapping[str, Any]]] = []  # what it is fed with besides, a batch a run
         _programs.append(weakref.ref(self, _programs.remove))
@@ -328,6 +332,7 @@ class Program:
 
     def replay(self, values: Values) -> None:
         """Run all operations on the tape."""
+        values.cast = self.cast
         replay_all(self.ops, values, self.for_test)
 
 
@@ -351,9 +356,12 @@ class StepOp(Op):
     def replay(self, values: Values, for_test: bool) -> None:
         for parameter, gradient in self.pairs:
             parameter._grad = value_of(gradient, values)
-        self.optimizer.step()
+        self._step()
         for parameter, _ in self.pairs:
             parameter._grad = None
+
+    def _step(self) -> None:
+        self.optimizer.step()
 
 
 def default_main_program() -> Program:

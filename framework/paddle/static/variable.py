@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import jax
 import numpy as np
@@ -20,6 +20,7 @@ from framework.paddle.static.state import state
 from framework.paddle.utils import unique_name
 
 if TYPE_CHECKING:
+    from framework.paddle._kernel.compiled import Compiled
     from framework.paddle.legacy_operators import Levels
     from framework.paddle.static.program import Block, Program
 
@@ -31,6 +32,7 @@ _WITHOUT_LENGTHS = frozenset(
 )
 COMPUTED = Node((), 1)  # the history of computed variables, which in-place methods look at
 ValueT = TypeVar("ValueT")
+Cast: TypeAlias = "Callable[[Compiled, Sequence[object]], Sequence[object]]"
 
 
 class Values(dict[int, Tensor]):
@@ -39,12 +41,14 @@ class Values(dict[int, Tensor]):
     Attributes:
         settings: Of those that are numbers while a program is traced.
         lengths: Of those whose rows are sequences of different lengths.
+        cast: Gives the inputs of operations the types that they compute in; None: as they are.
     """
 
     def __init__(self, values: Mapping[int, Tensor] | None = None) -> None:
         super().__init__(values or {})
         of_run = values if isinstance(values, Values) else None
         self.settings: dict[int, np.ndarray] = {} if of_run is None else dict(of_run.settings)
+        self.cast: Cast | None = None if of_run is None else of_run.cast
         self.lengths: dict[int, Levels] = {} if of_run is None else dict(of_run.lengths)
 
 
