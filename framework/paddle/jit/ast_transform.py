@@ -29,7 +29,7 @@ import jax
 from framework.paddle.jit import convert
 from framework.paddle.jit.dy2static.logging_utils import LOG_AllTransformer, log_transformed_code, warn
 from framework.paddle.jit.exits import move_breaks, move_returns
-from framework.paddle.jit.scopes import assigned_names, can_move, declared_names
+from framework.paddle.jit.scopes import assigned_names, can_move, changed_containers, declared_names
 
 _CONVERT = "__oar_convert"
 CONVERSION_OPTIONS = "conversion_options"  # the attribute of a function that says whether it is converted
@@ -188,6 +188,15 @@ def _lambda(body: ast.expr) -> ast.Lambda:
     return ast.Lambda(_no_arguments(), body)
 
 
+def _reads(statements: list[ast.stmt]) -> list[ast.expr]:
+    """Functions that give the lists and dicts which these statements may change."""
+    return [_lambda(_loaded(root)) for root in changed_containers(statements)]
+
+
+def _loaded(root: ast.expr) -> ast.expr:
+    return ast.parse(ast.unparse(root), mode="eval").body
+
+
 def _has_scoping(node: ast.AST) -> bool:
     return any(isinstance(n, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom) for n in ast.walk(node))
 
@@ -244,13 +253,16 @@ class _Transformer(ast.NodeTransformer):
             self.generic_visit(node)
             return node
         number, names = self._variables([node])
+        reads = _reads([node])
         self.generic_visit(node)
         true, false = f"__true_{number}", f"__false_{number}"
         return [
             *self._access(number, names),
             self._define(true, node.body, names),
             self._define(false, node.orelse or [ast.Pass()], names),
-            self._call("if_", node, node.test, _name(true), _name(false), *self._handles(number, names)),
+            self._call(
+                "if_", node, node.test, _name(true), _name(false), *self._handles(number, names), *reads
+            ),
         ]
 
     def visit_While(self, node: ast.While) -> ast.stmt | list[ast.stmt]:
@@ -261,6 +273,7 @@ class _Transformer(ast.NodeTransformer):
             return node
         node.body = body
         number, names = self._variables([node], [stopped] if stopped else [])
+        reads = _reads([node])
         self.generic_visit(node)
         test, step = f"__test_{number}", f"__body_{number}"
         condition = node.test
@@ -273,7 +286,7 @@ class _Transformer(ast.NodeTransformer):
             *self._access(number, names),
             self._define(test, [ast.Return(condition)], []),
             self._define(step, node.body, names),
-            self._call("while_", node, _name(test), _name(step), *self._handles(number, names)),
+            self._call("while_", node, _name(test), _name(step), *self._handles(number, names), *reads),
         ]
 
     def visit_For(self, node: ast.For) -> ast.stmt | list[ast.stmt]:
@@ -286,6 +299,7 @@ class _Transformer(ast.NodeTransformer):
             return node
         node.body = body
         number, names = self._variables([node], [stopped] if stopped else [])
+        reads = _reads([node])
         self.generic_visit(node)
         step, item = f"__body_{number}", f"__item_{number}"
         take = ast.Assign([node.target], _name(item))
@@ -299,7 +313,7 @@ class _Transformer(ast.NodeTransformer):
             *start,
             *self._access(number, names),
             function,
-            self._call("for_", node, node.iter, _name(step), *self._handles(number, names), done),
+            self._call("for_", node, node.iter, _name(step), *self._handles(number, names), done, *reads),
         ]
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:

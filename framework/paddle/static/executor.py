@@ -199,7 +199,9 @@ def _fetched(program: Program, fetch_list: Fetched) -> list[Tensor]:
         return []
     chosen = _flat(fetch_list)
     named = {t.name: t for t in program.list_vars()} if any(isinstance(v, str) for v in chosen) else {}
-    missing = [v for v in chosen if isinstance(v, str) and v not in named]
+    names = [v for v in chosen if isinstance(v, str) and v not in named]
+    named |= {name: one for name in names if (one := program.find_gradient(name)) is not None}
+    missing = [name for name in names if name not in named]
     if missing:
         raise InputError("the program has no such variables", received=", ".join(missing))
     return [named[v] if isinstance(v, str) else v for v in chosen]

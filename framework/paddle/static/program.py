@@ -116,6 +116,8 @@ class Block:
         """Raises: ValueError: there is no such variable."""
         found = self.vars.get(name)
         if found is None:
+            found = self.program.find_gradient(name)
+        if found is None:
             raise ValueError(f"var {name} not in this block")
         if isinstance(found, Variable):
             found.looked_up = weakref.ref(self.program)
@@ -289,6 +291,14 @@ class Program:
 
     def all_parameters(self) -> list[Parameter]:
         return [t for t in self.list_vars() if isinstance(t, Parameter)]
+
+    def find_gradient(self, name: str) -> Variable | None:
+        """The gradient of a variable of the last loss that has gradients ("x@GRAD"); None: there is none."""
+        source = self.global_block().vars.get(name.removesuffix("@GRAD")) if name.endswith("@GRAD") else None
+        if source is None:
+            return None
+        gradients = (op.gradient_of(source, self) for op in reversed(self.ops))
+        return next((one for one in gradients if one is not None), None)
 
     def optimizers(self) -> list[Optimizer]:
         """The optimizers that train by this program."""

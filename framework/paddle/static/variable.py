@@ -165,6 +165,10 @@ class Op:
     def replay(self, values: Values, for_test: bool) -> None:
         raise NotImplementedError
 
+    def gradient_of(self, source: Tensor, program: Program) -> Variable | None:
+        """The gradient of a loss by a variable that it comes from, where this is what computes gradients."""
+        return None
+
     def reads(self) -> Iterable[Tensor]:
         """The variables and Tensors that it needs."""
         return [a for a in self.inputs if isinstance(a, Tensor)]
