@@ -29,7 +29,13 @@ import jax
 from framework.paddle.jit import convert
 from framework.paddle.jit.dy2static.logging_utils import LOG_AllTransformer, log_transformed_code, warn
 from framework.paddle.jit.exits import move_breaks, move_returns
-from framework.paddle.jit.scopes import assigned_names, can_move, changed_containers, declared_names
+from framework.paddle.jit.scopes import (
+    assigned_names,
+    can_move,
+    changed_attributes,
+    changed_containers,
+    declared_names,
+)
 
 _CONVERT = "__oar_convert"
 CONVERSION_OPTIONS = "conversion_options"  # the attribute of a function that says whether it is converted
@@ -189,8 +195,13 @@ def _lambda(body: ast.expr) -> ast.Lambda:
 
 
 def _reads(statements: list[ast.stmt]) -> list[ast.expr]:
-    """Functions that give the lists and dicts which these statements may change."""
-    return [_lambda(_loaded(root)) for root in changed_containers(statements)]
+    """Functions that give the lists and dicts which these statements may change, and their attributes as pairs."""
+    roots = [_loaded(root) for root in changed_containers(statements)]
+    attributes = [
+        ast.Tuple([_loaded(node.value), ast.Constant(node.attr)], ast.Load())
+        for node in changed_attributes(statements)
+    ]
+    return [_lambda(expression) for expression in (*roots, *attributes)]
 
 
 def _loaded(root: ast.expr) -> ast.expr:

@@ -1,5 +1,5 @@
-"""Lists and dicts that branches and loops of a compiled program change: each branch is traced on what they held before,
-and what the program chooses is put into them afterwards."""
+"""Lists, dicts and attributes that branches and loops of a compiled program change: each branch is traced on what they
+held before, and what the program chooses is put into them afterwards."""
 
 from __future__ import annotations
 
@@ -9,29 +9,48 @@ from typing import Any, TypeAlias
 import jax
 
 from framework.core.errors import TraceError
+from framework.paddle.jit.control import Undefined
 
 Container: TypeAlias = "list[object] | dict[object, object]"
 Read: TypeAlias = Callable[[], object]
 
 
 class Containers:
-    """The lists and dicts among what some expressions mean now, with what they hold."""
+    """The lists and dicts among what some expressions mean now, with what they hold. A pair of an object and a name is
+    an attribute or a buffer of a layer, unless the class of the object says what setting it does."""
 
     def __init__(self, reads: Iterable[Read]) -> None:
         self._roots: list[Container] = []
+        self._attributes: list[tuple[dict[str, object], str, object]] = []
+        self._before: list[tuple[Container, Container]] = []
         for read in reads:
             try:
                 value = read()
             except (NameError, AttributeError, LookupError, TypeError):
                 continue  # it has no value yet
+            if type(value) is tuple:
+                self._add_attribute(*value)
+                continue
             if type(value) in (list, dict) and not any(value is root for root in self._roots):
                 self._roots.append(value)  # type: ignore[arg-type]
-        self._before: list[tuple[Container, Container]] = []
         for root in self._roots:
             self._keep(root)
 
-    def __bool__(self) -> bool:
-        return bool(self._roots)
+    def _add_attribute(self, owner: object, name: str) -> None:
+        held = getattr(owner, "__dict__", None)
+        buffers = held.get("_buffers") if isinstance(held, dict) else None  # of a layer
+        if isinstance(buffers, dict) and name in buffers:
+            self._attributes.append((buffers, name, buffers[name]))
+            return
+        if (
+            isinstance(held, dict)
+            and not hasattr(type(owner), name)
+            and (name in held or not hasattr(owner, name))
+        ):
+            value = held.get(name, Undefined(name))
+            self._attributes.append((held, name, value))
+            if type(value) in (list, dict):
+                self._keep(value)  # type: ignore[arg-type]
 
     def _keep(self, container: Container) -> None:
         if any(container is one for one, _ in self._before):
@@ -43,17 +62,26 @@ class Containers:
 
     def restore(self) -> None:
         """Let them hold what they held at first."""
-        for container, held in self._before:
-            _fill(container, held)
+        for held, name, value in self._attributes:
+            _set(held, name, value)
+        for container, content in self._before:
+            _fill(container, content)
 
     def contents(self) -> list[object]:
         """What they hold now, in lists and dicts of its own."""
-        return [_copy(root) for root in self._roots]
+        values = [held.get(name, Undefined(name)) for held, name, _ in self._attributes]
+        return [_copy(value) for value in (*self._roots, *values)]
 
     def fill(self, contents: Sequence[object]) -> None:
         """Let them hold this, which `contents` gave; inner ones stay the same objects where they are in place."""
-        for root, content in zip(self._roots, contents, strict=True):
+        for root, content in zip(self._roots, contents):
             _refill(root, content)  # type: ignore[arg-type]
+        for (held, name, _), content in zip(self._attributes, contents[len(self._roots) :], strict=True):
+            value = held.get(name)
+            if type(value) in (list, dict) and type(value) is type(content):
+                _refill(value, content)  # type: ignore[arg-type]
+            else:
+                _set(held, name, content)
 
     def leaves(self) -> list[object]:
         """What they hold now, one after the other."""
@@ -74,6 +102,13 @@ class Containers:
                 "a list or dict changes its size in a loop that depends on a Tensor",
                 fix="make it of its last size before the loop and set its items, or loop over a Python range",
             )
+
+
+def _set(held: dict[str, object], name: str, value: object) -> None:
+    if isinstance(value, Undefined):
+        held.pop(name, None)
+    else:
+        held[name] = value
 
 
 def _is_none(value: object) -> bool:

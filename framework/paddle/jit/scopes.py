@@ -66,6 +66,16 @@ def changed_containers(statements: Iterable[ast.AST]) -> list[ast.expr]:
     return [roots[name] for name in sorted(roots)]
 
 
+def changed_attributes(statements: Iterable[ast.AST]) -> list[ast.Attribute]:
+    """The attributes that these statements set."""
+    targets = {
+        ast.unparse(node): node
+        for node in walk_scope(statements)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and _is_path(node)
+    }
+    return [targets[name] for name in sorted(targets)]
+
+
 def _is_path(node: ast.expr) -> bool:
     """Whether this is a variable, or an attribute of one."""
     while isinstance(node, ast.Attribute):

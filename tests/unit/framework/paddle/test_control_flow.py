@@ -214,3 +214,43 @@ def test_a_list_that_grows_in_a_loop_is_refused():
 
     with pytest.raises(TraceError, match="changes its size in a loop"):
         to_static(grown, full_graph=True)(paddle.to_tensor([3.0]))
+
+
+class _Settings:
+    def __init__(self):
+        self.kind, self.total, self.names = 1, paddle.zeros([]), [0]
+
+
+def test_a_branch_that_is_not_taken_leaves_attributes_alone():
+    def run(x):
+        settings = _Settings()
+        if x.sum() > 2:
+            settings.kind = 2
+        else:
+            settings.kind = 3
+            settings.total = x.sum()
+            settings.names[0] = 4
+        for i in range(paddle.shape(x)[0]):
+            settings.total = settings.total + i
+        return settings.kind, settings.total, settings.names[0]
+
+    compiled = to_static(run, full_graph=True)
+    for values in ([1.0, 2.0, 3.0], [0.0, 1.0, 0.5]):
+        x = paddle.to_tensor(values)
+        assert [float(v) for v in compiled(x)] == [float(v) for v in run(x)]
+
+
+def test_layers_keep_their_attributes_in_branches():
+    class Counter(paddle.nn.Layer):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("count", paddle.zeros([]))
+
+        def forward(self, x):
+            if x.sum() > 2:
+                self.count = self.count + 1
+            return x + self.count
+
+    layer = to_static(Counter())
+    assert [layer(paddle.to_tensor([v])).item() for v in (3.0, 1.0, 3.0)] == [4.0, 2.0, 5.0]
+    assert layer.count.item() == 2
