@@ -181,3 +181,9 @@ def test_lists_of_programs_with_a_users_own():
     ):
         with pytest.raises(ValueError, match="overlap"):
             make({"lstm"}, {"lstm"})
+
+
+def test_a_checker_knows_the_seed():
+    paddle.seed(102)
+    checker = paddle.amp.debugging.TensorCheckerConfig(enable=True)
+    assert (checker.seed, checker.initial_seed) == (102, 102)

@@ -170,3 +170,23 @@ def test_generators_stay_as_they_are(caplog: pytest.LogCaptureFixture) -> None:
     finally:
         function.translator_logger.verbosity_level = None
     assert "it is a generator function" in caplog.text
+
+
+def test_variables_of_a_program_have_the_names_of_arguments() -> None:
+    row = InputSpec([None, 2])
+
+    def run(pair: Any, table: Any) -> Any:
+        return pair[0] + pair[1]["y"] + table["z"]
+
+    run = paddle.jit.to_static(run, input_spec=[[row, {"y": row}], {"z": row}])
+    assert [one.name for one in run.inputs] == ["pair_0", "y", "z"]
+
+
+def test_arguments_with_other_names_are_refused_beside_an_input_spec() -> None:
+    x = paddle.ones([1, 2])
+    run = paddle.jit.to_static(two, input_spec=[InputSpec([None, 2])])
+    assert run(x, b=3).tolist() == [[3.0, 3.0]]
+    with pytest.raises(ValueError, match="unexpected keyword arguments"):
+        run(x, other=2)
+    with pytest.raises(ValueError, match="Requires len"):
+        paddle.jit.to_static(two, input_spec=[InputSpec([2])] * 3)(x)
