@@ -64,6 +64,10 @@ def _like(leaf: object, name: str) -> Any:
     )
 
 
+def _kind(tensor: Tensor) -> tuple[tuple[int, ...], np.dtype]:
+    return tuple(tensor._value.shape), np.dtype(tensor._value.dtype)
+
+
 class CondOp(Op):
     """One of two parts runs."""
 
@@ -77,6 +81,11 @@ class CondOp(Op):
                 result.stop_gradient = False
         self.outputs = [r for r in self.results if r is not None]
         self.inputs = [pred, *first.reads(), *second.reads()]
+        # Branches of different shapes or types are no one program: the one that is taken says what there is.
+        self.reads_values = any(op.reads_values for op in (*first.ops, *second.ops)) or any(
+            isinstance(a, Tensor) and isinstance(b, Tensor) and _kind(a) != _kind(b)
+            for a, b in zip(first.leaves, second.leaves, strict=True)
+        )
 
     def replay(self, values: Values, for_test: bool) -> None:
         made = control.cond(

@@ -106,6 +106,17 @@ def test_branches_and_loops():
         np.testing.assert_allclose([float(f[0]) for f in found], expected)
 
 
+def test_branches_of_different_shapes_give_that_of_the_one_that_is_taken():
+    x = static.data("x", [1])
+    out = static.nn.cond(
+        x < 0, lambda: (paddle.full([1, 2], 1, "int32"), x), lambda: (paddle.full([3], 2.0) * x, x + 1)
+    )
+    for value, shape, kind in ((-1.0, (1, 2), np.int32), (1.0, (3,), np.float32)):
+        first, second = static.Executor().run(feed={"x": np.float32([value])}, fetch_list=list(out))
+        assert (first.shape, first.dtype) == (shape, kind)
+        assert second == (value if value < 0 else value + 1)
+
+
 def test_saved_programs_give_the_same(tmp_path):
     x, _, scores, _ = network()
     executor = static.Executor()
