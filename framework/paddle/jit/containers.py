@@ -4,7 +4,7 @@ held before, and what the program chooses is put into them afterwards."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import jax
 
@@ -87,17 +87,15 @@ class Containers:
         """What they hold now, one after the other."""
         return jax.tree_util.tree_flatten(self.contents(), _is_none)[0]
 
-    def fill_leaves(self, leaves: Sequence[object], structure: Any) -> None:
-        """Let them hold this, in the structure that `structure` gave."""
+    def fill_leaves(self, leaves: Sequence[object], like: list[object]) -> None:
+        """Let them hold this, nested as `like`, which `contents` gave."""
+        structure = jax.tree_util.tree_structure(like, _is_none)
         self.fill(jax.tree_util.tree_unflatten(structure, leaves))
 
-    def structure(self) -> Any:
-        """How what they hold is nested."""
-        return jax.tree_util.tree_structure(self.contents(), _is_none)
-
-    def check_structure(self, structure: Any) -> None:
-        """Raises: TraceError: a list or dict has grown or shrunk."""
-        if self.structure() != structure:
+    def check_sizes(self, before: list[object]) -> None:
+        """Raises: TraceError: a list or dict has grown or shrunk since `contents` gave `before`."""
+        now, then = (jax.tree_util.tree_structure(one, _is_none) for one in (self.contents(), before))
+        if now != then:
             raise TraceError(
                 "a list or dict changes its size in a loop that depends on a Tensor",
                 fix="make it of its last size before the loop and set its items, or loop over a Python range",
@@ -131,8 +129,8 @@ def _fill(container: Container, held: Container) -> None:
 
 def _refill(container: Container, content: Container) -> None:
     for key, value in content.items() if isinstance(content, dict) else enumerate(content):
-        known = isinstance(container, dict) or key < len(container)  # type: ignore[operator]
-        inner = (container.get(key) if isinstance(container, dict) else container[key]) if known else None  # type: ignore[index]
+        present = isinstance(container, dict) or key < len(container)  # type: ignore[operator]
+        inner = (container.get(key) if isinstance(container, dict) else container[key]) if present else None  # type: ignore[index]
         if type(inner) in (list, dict) and type(inner) is type(value):
             _refill(inner, value)  # type: ignore[arg-type]
             content[key] = inner  # type: ignore[index]

@@ -77,11 +77,11 @@ def while_(
             return
         body()
     before, containers = get(), Containers(reads)
-    count, structure = len(before), containers.structure()
+    count, held = len(before), containers.contents()
 
     def enter(values: Sequence[object]) -> None:
         set_(tuple(values[:count]))
-        containers.fill_leaves(values[count:], structure)
+        containers.fill_leaves(values[count:], held)
 
     def leave() -> None:
         set_(before)
@@ -98,7 +98,7 @@ def while_(
         enter(values)
         try:
             body()
-            containers.check_structure(structure)
+            containers.check_sizes(held)
             return [*get(), *containers.leaves()]
         finally:
             leave()

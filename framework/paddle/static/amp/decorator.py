@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.tensor import Parameter, Tensor
@@ -12,12 +12,19 @@ from framework.paddle.amp import casting, lists
 from framework.paddle.amp.grad_scaler import GradScaler
 from framework.paddle.static import backward as programs
 from framework.paddle.static.amp.lists import AutoMixedPrecisionLists
-from framework.paddle.static.program import Op, Program, StepOp, default_main_program, program_of
+from framework.paddle.static.program import (
+    Op,
+    Program,
+    StepOp,
+    Variable,
+    default_main_program,
+    program_of,
+)
 
 if TYPE_CHECKING:
     from framework.paddle.optimizer.base import Optimizer
 
-Pairs = Sequence[tuple[Parameter, Any]]
+Pairs = Sequence[tuple[Parameter, Variable]]
 
 
 class ScaledStepOp(StepOp):
@@ -50,8 +57,8 @@ class OptimizerWithMixedPrecision:
     ) -> None:
         self._optimizer, self._scaler = optimizer, scaler
         self._scaled_loss: Tensor | None = None
-        own = amp_lists or AutoMixedPrecisionLists(dtype=dtype)
-        white, black = lists.our_names(own.custom_white), lists.our_names(own.custom_black)
+        custom = amp_lists or AutoMixedPrecisionLists(dtype=dtype)
+        white, black = lists.our_names(custom.custom_white), lists.our_names(custom.custom_black)
         sensitive = {"O1": lists.BLACK, "O2": lists.BLACK_O2}.get(level, frozenset())
         policy = casting.Policy(
             types.to_numpy(dtype),
@@ -61,7 +68,7 @@ class OptimizerWithMixedPrecision:
         )
         self._policy = None if level == "O0" else policy
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self.__dict__["_optimizer"], name)
 
     def get_loss_scaling(self) -> Tensor:
@@ -75,7 +82,7 @@ class OptimizerWithMixedPrecision:
 
     def amp_init(
         self,
-        place: object,
+        device: object,
         scope: object = None,
         test_program: Program | None = None,
         use_fp16_test: bool = False,
