@@ -32,6 +32,7 @@ _CLASSES = {"np.ndarray": "ndarray", "type(None)": "None"} | {
     name: name for name in ("int", "float", "bool", "str", "list", "tuple", "Variable", "complex", "dict")
 }
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
+_HALF_TO_DOUBLE = ("float16", "float32", "float64")
 _COMPLEX = ("complex64", "complex128")
 _ELEMENTWISE = (*_FLOATS, "int32", "int64", "bool")
 _WHOLE = ("bool", "uint8", "int8", "int16", "int32", "int64")
@@ -59,6 +60,13 @@ SHARED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("nn.functional.grid_sample", "x grid", ("float32", "float64")),
     ("nn.functional.nll_loss", "input", ("float32", "float64")),
     ("nn.functional.nll_loss", "label", ("int64",)),
+    ("fft.irfft fft.hfft fft.irfft2 fft.hfft2 fft.irfftn fft.hfftn", "x", _COMPLEX),
+    ("fft.rfft fft.ihfft fft.rfft2 fft.ihfft2 fft.rfftn fft.ihfftn", "x", (*_WHOLE[1:], *_HALF_TO_DOUBLE)),
+    (
+        "fft.fft fft.ifft fft.fft2 fft.ifft2 fft.fftn fft.ifftn",
+        "x",
+        (*_WHOLE[1:], *_HALF_TO_DOUBLE, *_COMPLEX),
+    ),
 )
 # The same of classes, and of arguments that name a data type: (names, parameter, classes, data types).
 SHARED_CLASSES: tuple[tuple[str, str, str, str], ...] = (

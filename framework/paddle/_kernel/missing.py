@@ -35,7 +35,7 @@ _REASONS: tuple[tuple[str, str], ...] = (
     ),
     (r"paddle\.distributed\b(?!\.io$).*", "not here yet: of training on several machines, its helpers"),
     (
-        r"paddle\.static\.nn\.(sequence_(?!lod$).*|StaticRNN|row_conv|multi_box_head|nce)",
+        r"paddle\.static\.nn\.(StaticRNN|row_conv|multi_box_head|nce)",
         "works on LoD Tensors, which are gone from Paddle 3: pad the sequences and use paddle.nn",
     ),
     (

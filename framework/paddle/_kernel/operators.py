@@ -117,6 +117,7 @@ def run_operator(
     attrs: Mapping[str, object],
     outputs: Mapping[str, int],
     lengths: Lengths = _NO_LENGTHS,
+    output_lengths: dict[str, Levels] | None = None,
 ) -> Slots:
     """The outputs of an operator of ProgramDesc, by slot.
 
@@ -124,6 +125,7 @@ def run_operator(
         slots: Its inputs.
         outputs: How many outputs each slot has.
         lengths: Of the sequences of the inputs, by slot in the order of its Tensors.
+        output_lengths: Takes those of the outputs, by slot.
 
     Raises:
         OarError: no operator that is read from programs, and none of older ones, has this name.
@@ -147,6 +149,8 @@ def run_operator(
     else:
         with x64():
             values = [wrap(array) for array in operation([tensor.value for tensor in tensors])]
+    if output_lengths is not None:
+        output_lengths.update(operation.levels)
     by_slot: Slots = {}
     for slot, value in zip(operation.present, values, strict=True):
         by_slot.setdefault(slot, []).append(value)

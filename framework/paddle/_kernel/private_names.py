@@ -26,6 +26,7 @@ PRIVATE: dict[str, dict[str, str]] = {
         "as_tensors": "paddle.incubate.autograd.as_tensors",
         "prim_enabled": "paddle.incubate.autograd.prim_enabled",
     },
+    "paddle.incubate.autograd.primx": {"prim2orig": "paddle.incubate.autograd.prim2orig"},
     "paddle.jit.dy2static.program_translator": {
         "ConcreteProgram": "paddle.jit.concrete.ConcreteProgram",
         "ProgramCache": "paddle.jit.concrete.ProgramCache",
@@ -43,6 +44,20 @@ PRIVATE: dict[str, dict[str, str]] = {
     "paddle.io.dataloader.collate": {
         "default_collate_fn": "paddle.io.default_collate_fn",
         "default_convert_fn": "paddle.io.default_convert_fn",
+    },
+    "paddle.static.amp.fp16_lists": {
+        name: f"paddle.static.amp.lists.{name}"
+        for name in (
+            *("AutoMixedPrecisionLists", "white_list", "black_list", "gray_list"),
+            *("_extra_black_list", "_only_supported_fp16_list"),
+        )
+    },
+    "paddle.static.amp.bf16.amp_lists": {
+        name: f"paddle.static.amp.lists.{name}"
+        for name in ("AutoMixedPrecisionListsBF16", "bf16_list", "fp32_list", "gray_list")
+    },
+    "paddle.static.amp.decorator": {
+        name: f"paddle.static.amp.decorator.{name}" for name in ("OptimizerWithMixedPrecision", "decorate")
     },
     "paddle.static.amp.fp16_utils": {
         "_keep_layer_norm_scale_bias_to_fp32": "paddle.static.amp._keep_layer_norm_scale_bias_to_fp32"

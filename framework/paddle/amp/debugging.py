@@ -14,6 +14,7 @@ import numpy as np
 from framework.core.errors import ForeignNameError
 from framework.paddle._kernel.dispatch import Compiled
 from framework.paddle._kernel.mode import _route, mode
+from framework.paddle._kernel.random import default_generator
 from framework.paddle._kernel.tensor import Tensor, wrap
 
 
@@ -28,7 +29,7 @@ class DebugMode(enum.Enum):
 
 class TensorCheckerConfig:
     """What `enable_tensor_checker` checks: operations (all, those in `checked_op_list`, all but `skipped_op_list`), and
-    in which steps (`debug_step` = [first, end])."""
+    in which steps (`debug_step` = [first, end]). `initial_seed` is that of random numbers when it was made."""
 
     current_step_id = 0
 
@@ -45,6 +46,7 @@ class TensorCheckerConfig:
         self.enable, self.debug_mode, self.output_dir = enable, debug_mode, output_dir
         self.checked_op_list, self.skipped_op_list = checked_op_list, skipped_op_list
         self.debug_step, self.stack_height_limit = debug_step, stack_height_limit
+        self.seed = self.initial_seed = default_generator.initial_seed()
         self.start_step: int | None = None
         self.end_step: int | None = None
         if debug_step is not None:

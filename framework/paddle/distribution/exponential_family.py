@@ -14,7 +14,7 @@ from framework.paddle.static.program import in_dynamic_mode
 class ExponentialFamily(Distribution):
     """The base of distributions exp(<natural parameters, statistics> - log normalizer + carrier measure)."""
 
-    _mean_carrier_measure: Any = 0
+    _mean_carrier_measure: float | Tensor | None = None
 
     @property
     def _natural_parameters(self) -> tuple[Tensor, ...]:
@@ -25,8 +25,11 @@ class ExponentialFamily(Distribution):
 
     def entropy(self) -> Tensor:
         """By the gradient of the log-normalizer, which is the mean of the statistics."""
+        carrier = self._mean_carrier_measure
+        if carrier is None:
+            raise NotImplementedError(f"{type(self).__name__} has no mean of its carrier measure")
         normalizer, slopes, natural = normalizer_and_slopes(self)
-        total = normalizer - self._mean_carrier_measure
+        total = normalizer - carrier
         for parameter, slope in zip(natural, slopes, strict=True):
             total = total - (parameter * slope).reshape([*total.shape, -1]).sum(-1)
         return total

@@ -20,7 +20,7 @@ from framework.paddle.distribution.uniform import Uniform, kl_uniform
 
 
 @register_kl(ExponentialFamily, ExponentialFamily)
-def _kl_family(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
+def _kl_expfamily_expfamily(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
     """Within a family: the Bregman divergence of its log-normalizer."""
     if type(p) is not type(q):
         raise no_kl_rule(p, q)

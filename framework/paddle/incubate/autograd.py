@@ -11,6 +11,7 @@ from framework.paddle._kernel.arguments import Tensors
 from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle._kernel.tape import grad as _grad
 from framework.paddle._kernel.tensor import Tensor
+from framework.paddle.static.program import Block, default_main_program
 
 log = logging.getLogger("oar")
 
@@ -206,6 +207,17 @@ def disable_prim() -> None:
 def prim_enabled() -> bool:
     """Whether `enable_prim` was called last."""
     return _prim["enabled"]
+
+
+def prim2orig(block: Block | None = None, blacklist: Sequence[str] | None = None) -> None:
+    """Nothing to do: the operations of programs are never taken apart.
+
+    Raises:
+        AssertionError: `block` is not that of the program that is recorded into.
+    """
+    program = default_main_program()
+    if block is not None and block.program is not program:
+        raise AssertionError("block is neither None nor current block of main program")
 
 
 _complete(__name__)

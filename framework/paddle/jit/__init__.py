@@ -6,21 +6,14 @@ from typing import TYPE_CHECKING
 
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle.jit.ast_transform import ignore_module as ignore_module
+from framework.paddle.jit.dy2static.logging_utils import set_code_level as set_code_level
+from framework.paddle.jit.dy2static.logging_utils import set_verbosity as set_verbosity
 from framework.paddle.jit.save import TranslatedLayer as TranslatedLayer
 from framework.paddle.jit.save import load as load
 from framework.paddle.jit.save import save as save
 from framework.paddle.jit.to_static import enable_to_static as enable_to_static
 from framework.paddle.jit.to_static import not_to_static as not_to_static
 from framework.paddle.jit.to_static import to_static as to_static
-
-
-def set_code_level(level: int = 100, also_to_stdout: bool = False) -> None:
-    """Accepted; the converted source of a to_static function is its attribute `code`."""
-
-
-def set_verbosity(level: int = 0, also_to_stdout: bool = False) -> None:
-    """Accepted; conversion writes no log."""
-
 
 if not TYPE_CHECKING:
     __getattr__ = _resolver(__name__)

@@ -23,13 +23,19 @@ import types
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import jax
 
 from framework.paddle.jit import convert
+from framework.paddle.jit.dy2static.logging_utils import LOG_AllTransformer, log_transformed_code, warn
 from framework.paddle.jit.exits import move_breaks, move_returns
-from framework.paddle.jit.scopes import assigned_names, can_move, declared_names
+from framework.paddle.jit.scopes import (
+    assigned_names,
+    can_move,
+    changed_attributes,
+    changed_containers,
+    declared_names,
+)
 
 _CONVERT = "__oar_convert"
 CONVERSION_OPTIONS = "conversion_options"  # the attribute of a function that says whether it is converted
@@ -38,7 +44,7 @@ _OURS = (
     Path(jax.__file__).resolve().parent,
     Path(inspect.__file__).parent,
 )
-_ignored: set[str] = set()
+BUILTIN_LIKELY_MODULES: list[types.ModuleType] = []  # their functions are not converted
 
 
 @dataclass(frozen=True)
@@ -48,9 +54,9 @@ class ConversionOptions:
     not_convert: bool = False
 
 
-def ignore_module(modules: list[Any]) -> None:
+def ignore_module(modules: list[types.ModuleType]) -> None:
     """Functions of these modules are not converted."""
-    _ignored.update(module.__name__ for module in modules)
+    BUILTIN_LIKELY_MODULES.extend(modules)
 
 
 def transformed(function: Callable[..., object]) -> Callable[..., object]:
@@ -61,10 +67,17 @@ def transformed(function: Callable[..., object]) -> Callable[..., object]:
         return function if inner is function.__func__ else types.MethodType(inner, function.__self__)
     if not isinstance(function, types.FunctionType) or _is_left_alone(function):
         return function
+    if inspect.isgeneratorfunction(function):
+        warn(
+            f"Your function:`{function.__name__}` doesn't support to transform to static function because it is a "
+            "generator function, it will be run as-is."
+        )
+        return function
     made = _factory(function.__code__)
     if made is None:
         return function
     code, source = made
+    log_transformed_code(LOG_AllTransformer, source, function.__name__)
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     cells[_CONVERT] = types.CellType(convert)
     if any(name not in cells for name in code.co_freevars):
@@ -82,7 +95,8 @@ def _is_left_alone(function: types.FunctionType) -> bool:
     if (options is not None and options.not_convert) or _CONVERT in function.__code__.co_freevars:
         return True
     module = function.__module__ or ""
-    return any(module == name or module.startswith(f"{name}.") for name in _ignored) or _is_library(
+    ignored = [one.__name__ for one in BUILTIN_LIKELY_MODULES]
+    return any(module == name or module.startswith(f"{name}.") for name in ignored) or _is_library(
         function.__code__.co_filename
     )
 
@@ -180,6 +194,20 @@ def _lambda(body: ast.expr) -> ast.Lambda:
     return ast.Lambda(_no_arguments(), body)
 
 
+def _reads(statements: list[ast.stmt]) -> list[ast.expr]:
+    """Functions that give the lists and dicts which these statements may change, and their attributes as pairs."""
+    roots = [_loaded(root) for root in changed_containers(statements)]
+    attributes = [
+        ast.Tuple([_loaded(node.value), ast.Constant(node.attr)], ast.Load())
+        for node in changed_attributes(statements)
+    ]
+    return [_lambda(expression) for expression in (*roots, *attributes)]
+
+
+def _loaded(root: ast.expr) -> ast.expr:
+    return ast.parse(ast.unparse(root), mode="eval").body
+
+
 def _has_scoping(node: ast.AST) -> bool:
     return any(isinstance(n, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom) for n in ast.walk(node))
 
@@ -236,13 +264,16 @@ class _Transformer(ast.NodeTransformer):
             self.generic_visit(node)
             return node
         number, names = self._variables([node])
+        reads = _reads([node])
         self.generic_visit(node)
         true, false = f"__true_{number}", f"__false_{number}"
         return [
             *self._access(number, names),
             self._define(true, node.body, names),
             self._define(false, node.orelse or [ast.Pass()], names),
-            self._call("if_", node, node.test, _name(true), _name(false), *self._handles(number, names)),
+            self._call(
+                "if_", node, node.test, _name(true), _name(false), *self._handles(number, names), *reads
+            ),
         ]
 
     def visit_While(self, node: ast.While) -> ast.stmt | list[ast.stmt]:
@@ -253,6 +284,7 @@ class _Transformer(ast.NodeTransformer):
             return node
         node.body = body
         number, names = self._variables([node], [stopped] if stopped else [])
+        reads = _reads([node])
         self.generic_visit(node)
         test, step = f"__test_{number}", f"__body_{number}"
         condition = node.test
@@ -265,7 +297,7 @@ class _Transformer(ast.NodeTransformer):
             *self._access(number, names),
             self._define(test, [ast.Return(condition)], []),
             self._define(step, node.body, names),
-            self._call("while_", node, _name(test), _name(step), *self._handles(number, names)),
+            self._call("while_", node, _name(test), _name(step), *self._handles(number, names), *reads),
         ]
 
     def visit_For(self, node: ast.For) -> ast.stmt | list[ast.stmt]:
@@ -278,6 +310,7 @@ class _Transformer(ast.NodeTransformer):
             return node
         node.body = body
         number, names = self._variables([node], [stopped] if stopped else [])
+        reads = _reads([node])
         self.generic_visit(node)
         step, item = f"__body_{number}", f"__item_{number}"
         take = ast.Assign([node.target], _name(item))
@@ -291,7 +324,7 @@ class _Transformer(ast.NodeTransformer):
             *start,
             *self._access(number, names),
             function,
-            self._call("for_", node, node.iter, _name(step), *self._handles(number, names), done),
+            self._call("for_", node, node.iter, _name(step), *self._handles(number, names), done, *reads),
         ]
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:

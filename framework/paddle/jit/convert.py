@@ -14,6 +14,7 @@ import jax
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.jit import control
+from framework.paddle.jit.containers import Containers, Read
 from framework.paddle.jit.control import Undefined as Undefined
 
 Get = Callable[[], tuple[object, ...]]
@@ -27,25 +28,30 @@ def if_(
     get: Get,
     set_: Set,
     names: Sequence[str],
+    *reads: Read,
 ) -> None:
-    """`if test`: the branches change variables, which `get` and `set_` hand over."""
+    """`if test`: the branches change variables, which `get` and `set_` hand over, and lists and dicts that `reads`
+    give."""
     if not control.is_traced(test):
         (true_fn if test else false_fn)()
         return
-    before = get()
+    before, containers = get(), Containers(reads)
 
     def branch(function: Callable[[], None]) -> Callable[[], tuple[object, ...]]:
         def run() -> tuple[object, ...]:
             set_(before)
             try:
                 function()
-                return get()
+                return (*get(), *containers.contents())
             finally:
                 set_(before)
+                containers.restore()
 
         return run
 
-    set_(tuple(control.cond(test, branch(true_fn), branch(false_fn), _spread(names, before))))
+    results = tuple(control.cond(test, branch(true_fn), branch(false_fn), _spread(names, before)))
+    set_(results[: len(before)])
+    containers.fill(results[len(before) :])
 
 
 def _spread(names: Sequence[str], values: Sequence[object]) -> list[str] | None:
@@ -54,9 +60,15 @@ def _spread(names: Sequence[str], values: Sequence[object]) -> list[str] | None:
 
 
 def while_(
-    test: Callable[[], object], body: Callable[[], None], get: Get, set_: Set, names: Sequence[str]
+    test: Callable[[], object],
+    body: Callable[[], None],
+    get: Get,
+    set_: Set,
+    names: Sequence[str],
+    *reads: Read,
 ) -> None:
-    """`while test(): body()`; a loop of the program from the first test that depends on a Tensor."""
+    """`while test(): body()`; a loop of the program from the first test that depends on a Tensor. `reads` give lists
+    and dicts that it changes."""
     while True:
         result = test()
         if control.is_traced(result):
@@ -64,24 +76,36 @@ def while_(
         if not result:
             return
         body()
-    before = get()
+    before, containers = get(), Containers(reads)
+    count, held = len(before), containers.contents()
+
+    def enter(values: Sequence[object]) -> None:
+        set_(tuple(values[:count]))
+        containers.fill_leaves(values[count:], held)
+
+    def leave() -> None:
+        set_(before)
+        containers.restore()
 
     def tested(*values: object) -> object:
-        set_(values)
+        enter(values)
         try:
             return test()
         finally:
-            set_(before)
+            leave()
 
     def advanced(*values: object) -> list[object]:
-        set_(values)
+        enter(values)
         try:
             body()
-            return list(get())
+            containers.check_sizes(held)
+            return [*get(), *containers.leaves()]
         finally:
-            set_(before)
+            leave()
 
-    set_(tuple(control.while_loop(tested, advanced, before, names)))
+    start = [*before, *containers.leaves()]
+    items = [f"item {index} of a list or dict" for index in range(len(start) - count)]
+    enter(control.while_loop(tested, advanced, start, [*names, *items]))
 
 
 class _Hooks:
@@ -116,13 +140,14 @@ def for_(
     set_: Set,
     names: Sequence[str],
     stopped: Callable[[], object] | None,
+    *reads: Read,
 ) -> None:
     """`for value in values: body(value)`; `stopped` tells whether a `break` was met."""
     if not isinstance(values, TracedRange):
         for value in values:
             done = False if stopped is None else stopped()
             if control.is_traced(done):
-                if_(not_(done), lambda value=value: body(value), lambda: None, get, set_, names)
+                if_(not_(done), lambda value=value: body(value), lambda: None, get, set_, names, *reads)
                 continue
             if done:
                 return
@@ -147,7 +172,7 @@ def for_(
         state[0] = given[0]
         set_(tuple(given[1:]))
 
-    while_(test, step_body, get_all, set_all, ("the counter", *names))
+    while_(test, step_body, get_all, set_all, ("the counter", *names), *reads)
 
 
 def _positive(step: int | Tensor) -> bool | None:

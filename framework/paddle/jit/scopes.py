@@ -33,6 +33,56 @@ def assigned_names(statements: Iterable[ast.AST]) -> set[str]:
     return names
 
 
+# Methods by which lists and dicts change.
+_CHANGES = (
+    "append",
+    "extend",
+    "insert",
+    "pop",
+    "remove",
+    "clear",
+    "update",
+    "setdefault",
+    "popitem",
+    "reverse",
+)
+
+
+def changed_containers(statements: Iterable[ast.AST]) -> list[ast.expr]:
+    """The variables and attributes whose items these statements set, or whose size they change."""
+    roots: dict[str, ast.expr] = {}
+    for node in walk_scope(statements):
+        target: ast.expr | None = None
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            target = node.value
+        elif (
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGES
+        ):
+            target = node.func.value
+        while isinstance(target, ast.Subscript):
+            target = target.value
+        if target is not None and _is_path(target):
+            roots.setdefault(ast.unparse(target), target)
+    return [roots[name] for name in sorted(roots)]
+
+
+def changed_attributes(statements: Iterable[ast.AST]) -> list[ast.Attribute]:
+    """The attributes that these statements set."""
+    targets = {
+        ast.unparse(node): node
+        for node in walk_scope(statements)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and _is_path(node)
+    }
+    return [targets[name] for name in sorted(targets)]
+
+
+def _is_path(node: ast.expr) -> bool:
+    """Whether this is a variable, or an attribute of one."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
+
+
 def declared_names(function: ast.FunctionDef) -> set[str]:
     """The names that a function declares global or nonlocal."""
     return {

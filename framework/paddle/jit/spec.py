@@ -8,7 +8,6 @@ import jax
 import numpy as np
 
 from framework.paddle._kernel import dtypes as types
-from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
 
 
@@ -64,24 +63,6 @@ class InputSpec:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, InputSpec) and hash(self) == hash(other) and self.shape == other.shape
-
-
-def check(specs: Sequence[object] | None, args: Sequence[object], where: str) -> None:
-    """Raises: ShapeError: a Tensor does not fit its InputSpec."""
-    for spec, arg in zip(specs or (), args, strict=False):
-        if isinstance(spec, list | tuple) and isinstance(arg, list | tuple):
-            check(spec, arg, where)
-        elif isinstance(spec, InputSpec) and isinstance(arg, Tensor):
-            same = len(spec.shape) == arg.ndim and all(
-                want in (-1, got) for want, got in zip(spec.shape, arg.shape, strict=True)
-            )
-            if not same or arg.dtype != spec.dtype:
-                raise ShapeError(
-                    "an argument does not fit its InputSpec",
-                    where=where,
-                    received=f"{arg.dtype.name}{arg.shape}",
-                    allowed=f"{spec.dtype.name}{list(spec.shape)}",
-                )
 
 
 def _compatible_non_tensor_spec(src_spec: object, desired_spec: object) -> bool:

@@ -20,7 +20,7 @@ from framework.paddle.jit.concrete import ConcreteProgram, ProgramCache, expect_
 from framework.paddle.jit.dy2static.function_spec import FunctionSpec
 from framework.paddle.jit.program import StaticProgram, trace
 from framework.paddle.jit.recording import shape_and_type
-from framework.paddle.jit.spec import InputSpec, check
+from framework.paddle.jit.spec import InputSpec
 from framework.paddle.jit.structure import flatten_arguments, with_tensors
 from framework.paddle.nn.layer import Layer
 from framework.paddle.utils.environments import BooleanEnvironmentVariable
@@ -172,12 +172,35 @@ class StaticFunction:
         function = self.dygraph_function
         return function if self._owner is None else types.MethodType(function, self._owner)
 
+    @functools.cached_property
+    def _names(self) -> list[str] | None:
+        """The names of its arguments; None: it takes others, too."""
+        parameters = inspect.signature(self.rollback()).parameters.values()
+        open_ended = any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters)
+        return None if open_ended else [parameter.name for parameter in parameters]
+
+    def _check_names(self, kwargs: Mapping[str, object]) -> None:
+        """Raises: ValueError: an argument has a name that is none of the function's, or there are more InputSpecs than
+        arguments."""
+        names, specs = self._names, self.input_spec or ()
+        if names is None:
+            return
+        unknown = [name for name in kwargs if name not in names]
+        if unknown:
+            raise ValueError(f"{self.name} got unexpected keyword arguments: {unknown}; it takes {names}")
+        if len(names) < len(specs):
+            raise ValueError(
+                f"Requires len(arguments) >= len(input_spec), but received len(args):{len(names)} < len(InputSpec): "
+                f"{len(specs)}"
+            )
+
     def __call__(self, *args: object, **kwargs: object) -> Any:
         if not state.to_static or (self._runs_as_python and mode.watcher is None):
             return self.rollback()(*args, **kwargs)
         if mode.watcher is not None:  # inside of another program, which takes it in
             return self.python_function(*args, **kwargs)
-        check(self.input_spec, args, self.name)
+        if self.input_spec is not None:
+            self._check_names(kwargs)
         tensors: list[Tensor] = []
         structure = flatten_arguments((args, kwargs), tensors)
         places: dict[int, int] = {}

@@ -8,9 +8,27 @@ from __future__ import annotations
 
 import functools
 
-from framework.paddle.legacy_operators.operands import Levels, Operands, Output, Outputs, Ragged, Rule, Table
+from framework.paddle.legacy_operators.operands import (
+    LengthsError,
+    Levels,
+    Operands,
+    Output,
+    Outputs,
+    Ragged,
+    Rule,
+    Table,
+)
 
-__all__ = ["Levels", "Operands", "Output", "Outputs", "Ragged", "Rule", "find_legacy_operator"]
+__all__ = [
+    "LengthsError",
+    "Levels",
+    "Operands",
+    "Output",
+    "Outputs",
+    "Ragged",
+    "Rule",
+    "find_legacy_operator",
+]
 
 
 @functools.cache

@@ -17,6 +17,10 @@ Levels: TypeAlias = Sequence[Sequence[int]]
 """Lengths of sequences, the outermost level first; the last level counts rows."""
 
 
+class LengthsError(ShapeError):
+    """An operator needs the lengths of sequences, and they are not there."""
+
+
 @dataclass(frozen=True, eq=False)
 class Ragged:
     """An output with the lengths of its sequences."""
@@ -77,12 +81,12 @@ class Operands:
         return levels[index] if levels else None
 
     def lengths(self, slot: str, index: int = 0) -> np.ndarray:
-        """How many rows each sequence has. Raises: ShapeError, where lengths are missing or do not add up."""
+        """How many rows each sequence has. Raises: LengthsError, where lengths are missing or do not add up."""
         levels = self.lod(slot, index)
         rows = self.slots[slot][index].shape[0]
         lengths = np.asarray(levels[-1] if levels else [], np.int64)
         if not levels or lengths.sum() != rows:
-            raise ShapeError(
+            raise LengthsError(
                 f"the lengths of the sequences of {slot!r} must add up to its rows",
                 where=self.name,
                 received=f"{levels} for {rows} rows",

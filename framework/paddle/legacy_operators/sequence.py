@@ -106,7 +106,8 @@ def _sequence_conv(a: Operands) -> Outputs:
 @operator("sequence_expand")
 def _sequence_expand(a: Operands) -> Outputs:
     """Each sequence (or row) of X as often as level `ref_level` of Y says."""
-    x, levels, lod = a.array("X"), a.lod("Y") or [[]], a.lod("X")
+    a.lengths("Y")  # that there are some
+    x, levels, lod = a.array("X"), a.lod("Y") or [], a.lod("X")
     repeats = np.asarray(levels[a.attr("ref_level", -1)], np.int64)
     lengths = np.asarray(lod[0], np.int64) if lod else np.ones(len(x), np.int64)
     sizes = np.repeat(lengths, repeats)

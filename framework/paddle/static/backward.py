@@ -38,6 +38,18 @@ class GradientOp(Op):
         self.targets, self.sources, self.starts, self.outputs = targets, sources, starts, outputs
         self.inputs = [*targets, *sources, *[s for s in starts or () if s is not None]]
 
+    def gradient_of(self, source: Tensor, program: Program) -> Variable | None:
+        """See `Op.gradient_of`: Paddle has gradients of all variables, here they are computed where one is named."""
+        for present, output in zip(self.sources, self.outputs, strict=True):
+            if present is source:
+                return output
+        if self.starts is not None or source.stop_gradient or source not in _below(program, self.targets[0]):
+            return None
+        (output,) = _gradient_variables(program, [source])
+        self.sources, self.outputs = [*self.sources, source], [*self.outputs, output]
+        self.inputs = [*self.inputs, source]
+        return output
+
     def replay(self, values: Values, for_test: bool) -> None:
         sources = [value_of(s, values) for s in self.sources]
         starts = None if self.starts is None else [value_of(s, values) for s in self.starts]
@@ -48,6 +60,9 @@ class GradientOp(Op):
             if gradient is None:
                 gradient = wrap(jnp.zeros_like(source._value))
             values[id(variable)] = gradient
+        for variable, source in zip(self.outputs, self.sources, strict=True):
+            if id(source) in values.lengths:
+                values.lengths[id(variable)] = values.lengths[id(source)]
 
 
 def _names(no_grad_set: Iterable[Tensor | str] | None) -> set[str]:

@@ -24,6 +24,7 @@ from framework.paddle.static.program import (
     recorded_apart,
     value_of,
 )
+from framework.paddle.static.variable import replay_all
 from framework.paddle.utils import unique_name
 
 
@@ -46,8 +47,7 @@ class _Part:
     def replay(self, values: Values, for_test: bool, given: Sequence[Any] = ()) -> list[Any]:
         inner = Values(values)
         inner.update({id(v): g for v, g in zip(self.inputs, given, strict=True)})
-        for op in self.ops:
-            op.replay(inner, for_test)
+        replay_all(self.ops, inner, for_test)
         return [value_of(leaf, inner) for leaf in self.leaves]
 
 
@@ -64,6 +64,10 @@ def _like(leaf: object, name: str) -> Any:
     )
 
 
+def _kind(tensor: Tensor) -> tuple[tuple[int, ...], np.dtype]:
+    return tuple(tensor._value.shape), np.dtype(tensor._value.dtype)
+
+
 class CondOp(Op):
     """One of two parts runs."""
 
@@ -77,6 +81,11 @@ class CondOp(Op):
                 result.stop_gradient = False
         self.outputs = [r for r in self.results if r is not None]
         self.inputs = [pred, *first.reads(), *second.reads()]
+        # Branches of different shapes or types are no one program: the one that is taken says what there is.
+        self.reads_values = any(op.reads_values for op in (*first.ops, *second.ops)) or any(
+            isinstance(a, Tensor) and isinstance(b, Tensor) and _kind(a) != _kind(b)
+            for a, b in zip(first.leaves, second.leaves, strict=True)
+        )
 
     def replay(self, values: Values, for_test: bool) -> None:
         made = control.cond(

@@ -32,6 +32,7 @@ from framework.paddle.static.program import (
     result_variables,
     value_of,
 )
+from framework.paddle.static.variable import replay_all
 
 # What stands for a setting while shapes are found, two ways: sizes that differ are not known.
 _GUESSES = (SIZES, (1, 2), (0, 1), (1, 1), (0, 0))
@@ -72,6 +73,8 @@ class DeferredOp(Op):
 class ValueOp(DeferredOp):
     """A call of a function that looks at the values of its Tensors."""
 
+    reads_values = True
+
     def append(self) -> object:
         """Append it to the program; returns its variables. Raises: what the function raises."""
         first, structure = self._results(False)
@@ -99,7 +102,7 @@ class ValueOp(DeferredOp):
 
 def looks_at_values(program: Program) -> bool:
     """Whether a program has sizes that hang on values, and must run operation by operation."""
-    return any(isinstance(op, ValueOp) for op in program.ops)
+    return any(op.reads_values for op in program.ops)
 
 
 def defer(
@@ -262,8 +265,7 @@ def ancestors(program: Program, variables: Sequence[Tensor]) -> list[Op]:
 def _computed(program: Program, variables: Sequence[Variable], values: Values) -> dict[int, np.ndarray]:
     inner = Values(values)
     with recorder_scope(None):
-        for op in ancestors(program, variables):
-            op.replay(inner, program.for_test)
+        replay_all(ancestors(program, variables), inner, program.for_test)
     try:
         return {id(v): np.asarray(value_of(v, inner)._value) for v in variables}
     except jax.errors.TracerArrayConversionError:

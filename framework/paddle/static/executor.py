@@ -18,6 +18,7 @@ from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.jit.program import trace
 from framework.paddle.jit.recording import shape_and_type
 from framework.paddle.jit.to_static import explained
+from framework.paddle.legacy_operators import Levels
 from framework.paddle.static.deferred import ancestors, looks_at_values, settings_of
 from framework.paddle.static.program import Program, Values, Variable, default_main_program, value_of
 from framework.paddle.static.scope import Scope, global_scope
@@ -34,7 +35,7 @@ class Batches(Protocol):
 class FetchHandler(Protocol):
     """What a program does with what is fetched."""
 
-    def handler(self, res_dict: dict[str, np.ndarray | Tensor], /) -> None: ...
+    def handler(self, res_dict: Mapping[str, np.ndarray | Tensor | LoDTensor], /) -> None: ...
 
 
 Fetched = Tensor | str | list[Tensor | str] | tuple[Tensor | str, ...] | None
@@ -89,11 +90,13 @@ class Executor:
         return_numpy: bool = True,
         use_program_cache: bool = False,
         use_prune: bool = False,
-    ) -> list[np.ndarray | Tensor]:
-        """Run a program on the fed arrays; returns what is named in `fetch_list` (variables or names).
+    ) -> list[np.ndarray | Tensor | LoDTensor]:
+        """Run a program on the fed arrays; returns what is named in `fetch_list` (variables or names). What has lengths
+        of sequences comes as a LoDTensor, by `return_numpy=False` alone.
 
         Raises:
             InputError: a fed array does not fit its variable, or `fetch_list` names what is not there.
+            RuntimeError: what is fetched has lengths, and numpy's arrays are asked for.
         """
         if isinstance(program, CompiledProgram):
             program = program._program
@@ -110,10 +113,11 @@ class Executor:
             tensors = [wrap(_given(program.data[name], fed[name])) for name in names]
             for tensor, name in zip(tensors, names, strict=True):
                 tensor.stop_gradient = program.data[name].stop_gradient
-            found = _run(program, names, tensors, fetches)
+            lengths = {name: _lengths_of(fed[name]) for name in names}
+            found, levels = _run(program, names, tensors, fetches, {n: of for n, of in lengths.items() if of})
             if program.server_run is not None:
                 program.server_run.after_step(program)
-            return [np.asarray(t._value) if return_numpy else t for t in found]
+            return [_returned(t, of, return_numpy) for t, of in zip(found, levels, strict=True)]
 
     def train_from_dataset(
         self,
@@ -195,7 +199,9 @@ def _fetched(program: Program, fetch_list: Fetched) -> list[Tensor]:
         return []
     chosen = _flat(fetch_list)
     named = {t.name: t for t in program.list_vars()} if any(isinstance(v, str) for v in chosen) else {}
-    missing = [v for v in chosen if isinstance(v, str) and v not in named]
+    names = [v for v in chosen if isinstance(v, str) and v not in named]
+    named |= {name: one for name in names if (one := program.find_gradient(name)) is not None}
+    missing = [name for name in names if name not in named]
     if missing:
         raise InputError("the program has no such variables", received=", ".join(missing))
     return [named[v] if isinstance(v, str) else v for v in chosen]
@@ -233,15 +239,43 @@ def _given(variable: Variable, value: TensorLike) -> jax.Array:
     return array if array.dtype == variable.dtype.numpy else as_array(array, variable.dtype)
 
 
+def _lengths_of(value: object) -> Levels:
+    """The lengths of the sequences of what is fed."""
+    return value.recursive_sequence_lengths() if isinstance(value, LoDTensor) else ()
+
+
+def _returned(tensor: Tensor, levels: Levels, return_numpy: bool) -> np.ndarray | Tensor | LoDTensor:
+    """What is fetched, as the user asks for it. Raises: RuntimeError: an array cannot have its lengths."""
+    if not levels:
+        return np.asarray(tensor._value) if return_numpy else tensor
+    if return_numpy:
+        raise RuntimeError(
+            "Some of your fetched tensors hold LoD information. They can not be completely cast to Python ndarray. "
+            "Please set the parameter 'return_numpy' as 'False' to return LoDTensor itself directly."
+        )
+    result = LoDTensor()
+    result.set(np.asarray(tensor._value), None)
+    result.set_recursive_sequence_lengths(levels)
+    return result
+
+
 def _run(
-    program: Program, names: Sequence[str], tensors: list[Tensor], fetches: Sequence[Tensor]
-) -> list[Tensor]:
+    program: Program,
+    names: Sequence[str],
+    tensors: list[Tensor],
+    fetches: Sequence[Tensor],
+    lengths: Mapping[str, Levels],
+) -> tuple[list[Tensor], Sequence[Levels]]:
+    """What is fetched, and the lengths of its sequences."""
     fed = Values({id(program.data[n]): t for n, t in zip(names, tensors, strict=True)})
+    fed.lengths = {id(program.data[name]): levels for name, levels in lengths.items()}
     fed.settings = settings_of(program, fed)
+    fetched_lengths: list[Levels] = [()] * len(fetches)
 
     def call() -> list[Tensor]:
         values = Values(fed)
         program.replay(values)
+        fetched_lengths[:] = [values.lengths.get(id(fetch), ()) for fetch in fetches]
         return [_result(value_of(fetch, values)) for fetch in fetches]
 
     key = (
@@ -250,24 +284,28 @@ def _run(
         tuple([id(fetch) for fetch in fetches]),
         tuple([(*shape_and_type(t._value), t.stop_gradient) for t in tensors]),
         tuple([(key, *np.shape(value), *value.ravel().tolist()) for key, value in fed.settings.items()]),
+        repr(lengths),
     )
     known = program.compiled.setdefault(key, [])
+    with_lengths = program.fetched_lengths
     enabled, mode.grad_enabled = mode.grad_enabled, True
     try:
         for compiled in known:
             found = compiled.fits(tensors)
             if found is not None:
-                return compiled(found, tensors)
+                return compiled(found, tensors), with_lengths.get(key, fetched_lengths)
         if not program.ops and not fetches:
-            return []
+            return [], []
         with explained("Executor.run"):
             if looks_at_values(program):
-                return call()
+                return call(), fetched_lengths
             compiled = trace(call, tensors, (), known[-1].slots if known else ())
         known.append(compiled)
+        if any(fetched_lengths):
+            with_lengths[key] = fetched_lengths
         found = compiled.fits(tensors)
         assert found is not None
-        return compiled(found, tensors)
+        return compiled(found, tensors), fetched_lengths
     finally:
         mode.grad_enabled = enabled
 

@@ -31,6 +31,7 @@ from framework.paddle.static.program import (
     program_guard,
     value_of,
 )
+from framework.paddle.static.variable import replay_all
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -68,8 +69,7 @@ def save_inference_model(
 
     def call(*tensors: Tensor) -> Any:
         values = Values({id(v): t for v, t in zip(feeds, tensors, strict=True)})
-        for op in ops:
-            op.replay(values, True)
+        replay_all(ops, values, True)
         found = [value_of(f, values) for f in fetches]
         return found[0] if len(found) == 1 else found
 

@@ -22,6 +22,21 @@ from framework.paddle.static.control import cond as cond
 from framework.paddle.static.control import py_func as py_func
 from framework.paddle.static.control import switch_case as switch_case
 from framework.paddle.static.control import while_loop as while_loop
+from framework.paddle.static.sequence_lod import sequence_concat as sequence_concat
+from framework.paddle.static.sequence_lod import sequence_conv as sequence_conv
+from framework.paddle.static.sequence_lod import sequence_enumerate as sequence_enumerate
+from framework.paddle.static.sequence_lod import sequence_expand as sequence_expand
+from framework.paddle.static.sequence_lod import sequence_expand_as as sequence_expand_as
+from framework.paddle.static.sequence_lod import sequence_first_step as sequence_first_step
+from framework.paddle.static.sequence_lod import sequence_last_step as sequence_last_step
+from framework.paddle.static.sequence_lod import sequence_pad as sequence_pad
+from framework.paddle.static.sequence_lod import sequence_pool as sequence_pool
+from framework.paddle.static.sequence_lod import sequence_reshape as sequence_reshape
+from framework.paddle.static.sequence_lod import sequence_reverse as sequence_reverse
+from framework.paddle.static.sequence_lod import sequence_scatter as sequence_scatter
+from framework.paddle.static.sequence_lod import sequence_slice as sequence_slice
+from framework.paddle.static.sequence_lod import sequence_softmax as sequence_softmax
+from framework.paddle.static.sequence_lod import sequence_unpad as sequence_unpad
 from framework.paddle.utils import unique_name
 
 if TYPE_CHECKING:

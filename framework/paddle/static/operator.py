@@ -15,6 +15,7 @@ from framework.paddle._kernel.operators import run_operator
 from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tensor import Tensor, wrap
 from framework.paddle._kernel.x64 import x64
+from framework.paddle.legacy_operators import LengthsError, Levels, find_legacy_operator
 from framework.paddle.static.variable import COMPUTED, Op, Values, Variable, value_of
 
 Slots: TypeAlias = Mapping[str, Sequence[Tensor]]
@@ -40,41 +41,59 @@ class OperatorOp(Op):
         self.inputs = [tensor for tensors in inputs.values() for tensor in tensors]
         self.outputs = [t for tensors in outputs.values() for t in tensors if isinstance(t, Variable)]
         self.recorded = mode.grad_enabled
+        self.gives_lengths = find_legacy_operator(op_type) is not None
         if self.outputs:
             self._take_shapes()
 
-    def _results(self, slots: dict[str, list[Tensor]]) -> dict[str, list[Tensor]]:
+    def _results(
+        self, slots: dict[str, list[Tensor]], values: Values | None = None
+    ) -> dict[str, list[Tensor]]:
+        """Its outputs; with the lengths of sequences that `values` has, which takes those of the outputs."""
         counts = {slot: len(tensors) for slot, tensors in self.output_slots.items()}
-        return run_operator(self.type, slots, self.attrs, counts)
+        if values is None or not values.lengths:
+            return run_operator(self.type, slots, self.attrs, counts)
+        lengths = {s: [values.lengths.get(id(t)) for t in ts] for s, ts in self.input_slots.items()}
+        output_lengths: dict[str, Levels] = {}
+        results = run_operator(self.type, slots, self.attrs, counts, lengths, output_lengths)
+        for slot, levels in output_lengths.items():
+            for target in self.output_slots.get(slot, ()):
+                values.lengths[id(target)] = levels
+        return results
 
     def replay(self, values: Values, for_test: bool) -> None:
         enabled, mode.grad_enabled = mode.grad_enabled, self.recorded
         try:
             slots = {slot: [value_of(t, values) for t in ts] for slot, ts in self.input_slots.items()}
-            results = self._results(slots)
+            results = self._results(slots, values)
         finally:
             mode.grad_enabled = enabled
         for slot, tensors in self.output_slots.items():
             for target, result in zip(tensors, results.get(slot, ())):
                 if isinstance(target, Variable):
-                    values[id(target)] = result
+                    values[id(target)] = result.detach() if target.stop_gradient else result
                 else:
                     target._value = result._value
 
     def _take_shapes(self) -> None:
-        """Give the outputs the shapes and types that the operator computes; where it needs values for them, they stay
-        as they were declared."""
+        """Give the outputs the shapes and types that the operator computes; where it needs values or lengths for them,
+        they stay as they were declared."""
         try:
             first, second = self._evaluated(False), self._evaluated(True)
-        except jax.errors.JAXTypeError:
+        except (jax.errors.JAXTypeError, LengthsError) as error:
+            self.reads_values = not isinstance(error, LengthsError)
+            self._take_history(self.outputs)
             return
-        differentiable = mode.grad_enabled and any(not t.stop_gradient for t in self.inputs)
-        for output in self.outputs:
-            if id(output) not in first:
-                continue
+        computed = [output for output in self.outputs if id(output) in first]
+        for output in computed:
             one, other = first[id(output)], second[id(output)]
             output.__dict__["_array"] = Symbol(one.shape, other.shape, one.dtype, output)
-            if differentiable and one.dtype in INEXACT:
+        self._take_history(computed)
+
+    def _take_history(self, outputs: Sequence[Variable]) -> None:
+        """Let outputs want a gradient where an input does."""
+        differentiable = mode.grad_enabled and any(not t.stop_gradient for t in self.inputs)
+        for output in outputs if differentiable else ():
+            if output._value.dtype in INEXACT:
                 output.stop_gradient, output._node = False, COMPUTED
 
     def _evaluated(self, other: bool) -> dict[int, jax.ShapeDtypeStruct]:

@@ -30,17 +30,21 @@ from framework.paddle.static.state import state
 from framework.paddle.static.test_forms import TEST_FORMS
 from framework.paddle.static.variable import (
     SIZES,
+    Cast,
     Op,
     Values,
     Variable,
     new_variable,
+    replay_all,
     result_variables,
+    share_lod_levels,
     value_of,
 )
 from framework.paddle.static.variable import program_of as program_of
 from framework.paddle.utils import unique_name
 
 if TYPE_CHECKING:
+    from framework.paddle.legacy_operators import Levels
     from framework.paddle.nn.initializer import Initializer
     from framework.paddle.optimizer.base import Optimizer
     from framework.paddle.regularizer import WeightDecayRegularizer
@@ -56,7 +60,9 @@ class CallOp(Op):
         self.type, self.recorded = compiled.name, recorded
 
     def replay(self, values: Values, for_test: bool) -> None:
-        args = [value_of(a, values) for a in self.inputs]
+        args: Sequence[object] = [value_of(a, values) for a in self.inputs]
+        if values.cast is not None:
+            args = values.cast(self.compiled, args)
         form = TEST_FORMS.get(self.type) if for_test else None
         enabled, mode.grad_enabled = mode.grad_enabled, self.recorded
         try:
@@ -109,6 +115,8 @@ class Block:
     def var(self, name: str) -> Tensor:
         """Raises: ValueError: there is no such variable."""
         found = self.vars.get(name)
+        if found is None:
+            found = self.program.find_gradient(name)
         if found is None:
             raise ValueError(f"var {name} not in this block")
         if isinstance(found, Variable):
@@ -243,6 +251,8 @@ class Program:
         self.random_seed = 0
         self.for_test = False
         self.compiled: dict[object, list[Any]] = {}
+        self.fetched_lengths: dict[object, Sequence[Levels]] = {}  # of compiled programs, by their keys
+        self.cast: Cast | None = None  # of the inputs of operations, to 16 bits
         self.server_run: AfterStep | None = None  # of a program for parameter servers
         self.readers: list[Callable[[], Mapping[str, Any]]] = []  # what it is fed with besides, a batch a run
         _programs.append(weakref.ref(self, _programs.remove))
@@ -282,6 +292,14 @@ class Program:
     def all_parameters(self) -> list[Parameter]:
         return [t for t in self.list_vars() if isinstance(t, Parameter)]
 
+    def find_gradient(self, name: str) -> Variable | None:
+        """The gradient of a variable of the last loss that has gradients ("x@GRAD"); None: there is none."""
+        source = self.global_block().vars.get(name.removesuffix("@GRAD")) if name.endswith("@GRAD") else None
+        if source is None:
+            return None
+        gradients = (op.gradient_of(source, self) for op in reversed(self.ops))
+        return next((one for one in gradients if one is not None), None)
+
     def optimizers(self) -> list[Optimizer]:
         """The optimizers that train by this program."""
         return [op.optimizer for op in self.ops if isinstance(op, StepOp)]
@@ -310,7 +328,8 @@ class Program:
         """The same operations; `for_test` without training, dropout and moving statistics."""
         program = copy.copy(self)
         program.ops = [op for op in self.ops if not (for_test and op.trains)]
-        program.data, program.made, program.compiled = dict(self.data), dict(self.made), {}
+        program.data, program.made = dict(self.data), dict(self.made)
+        program.compiled, program.fetched_lengths = {}, {}
         program.readers = [] if for_test else list(self.readers)
         program.for_test = self.for_test or for_test
         return program
@@ -323,8 +342,8 @@ class Program:
 
     def replay(self, values: Values) -> None:
         """Run all operations on the tape."""
-        for op in self.ops:
-            op.replay(values, self.for_test)
+        values.cast = self.cast
+        replay_all(self.ops, values, self.for_test)
 
 
 state.main, state.startup = Program(), Program()
@@ -347,9 +366,12 @@ class StepOp(Op):
     def replay(self, values: Values, for_test: bool) -> None:
         for parameter, gradient in self.pairs:
             parameter._grad = value_of(gradient, values)
-        self.optimizer.step()
+        self._step()
         for parameter, _ in self.pairs:
             parameter._grad = None
+
+    def _step(self) -> None:
+        self.optimizer.step()
 
 
 def default_main_program() -> Program:
@@ -452,6 +474,7 @@ def record(compiled: Compiled, args: Sequence[object]) -> Variable | tuple[Varia
     wanted = mode.grad_enabled and compiled.differentiable
     wanted = wanted and any(isinstance(a, Tensor) and not a.stop_gradient for a in inputs)
     outputs = result_variables(compiled.name, shapes, others, wanted)
+    share_lod_levels(compiled.name, [a for a in inputs if isinstance(a, Variable)], outputs)
     default_main_program().ops.append(CallOp(compiled, inputs, outputs, mode.grad_enabled))
     return tuple(outputs) if multiple else outputs[0]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import jax
 import numpy as np
@@ -20,19 +20,36 @@ from framework.paddle.static.state import state
 from framework.paddle.utils import unique_name
 
 if TYPE_CHECKING:
+    from framework.paddle._kernel.compiled import Compiled
+    from framework.paddle.legacy_operators import Levels
     from framework.paddle.static.program import Block, Program
 
 SIZES = (64, 96)  # what stands for an unknown size, two ways
+# Operations whose results have no lengths of sequences, though they may have as many rows as their inputs.
+_REDUCTIONS = ("sum", "mean", "max", "min", "prod", "amax", "amin", "any", "all", "nansum", "nanmean")
+_WITHOUT_LENGTHS = frozenset(
+    (*_REDUCTIONS, "argmax", "argmin", "logsumexp", "norm", "gather", "index_select")
+)
 COMPUTED = Node((), 1)  # the history of computed variables, which in-place methods look at
 ValueT = TypeVar("ValueT")
+Cast: TypeAlias = "Callable[[Compiled, Sequence[object]], Sequence[object]]"
 
 
 class Values(dict[int, Tensor]):
-    """id of a variable -> its value in this run. `settings`: of those that are numbers while a program is traced."""
+    """id of a variable -> its value in this run.
+
+    Attributes:
+        settings: Of those that are numbers while a program is traced.
+        lengths: Of those whose rows are sequences of different lengths.
+        cast: Gives the inputs of operations the types that they compute in; None: as they are.
+    """
 
     def __init__(self, values: Mapping[int, Tensor] | None = None) -> None:
         super().__init__(values or {})
-        self.settings: dict[int, np.ndarray] = dict(values.settings) if isinstance(values, Values) else {}
+        of_run = values if isinstance(values, Values) else None
+        self.settings: dict[int, np.ndarray] = {} if of_run is None else dict(of_run.settings)
+        self.cast: Cast | None = None if of_run is None else of_run.cast
+        self.lengths: dict[int, Levels] = {} if of_run is None else dict(of_run.lengths)
 
 
 class Variable(Tensor):
@@ -125,6 +142,16 @@ def result_variables(
     ]
 
 
+def share_lod_levels(name: str, inputs: Iterable[Variable], outputs: Iterable[Variable]) -> None:
+    """Let outputs with as many rows as an input with lengths have lengths, too; `name` is the operation's."""
+    source = next((one for one in inputs if one.lod_level), None)
+    if source is None or name in _WITHOUT_LENGTHS:
+        return
+    for output in outputs:
+        if output.shape[:1] == source.shape[:1]:
+            output.lod_level = source.lod_level
+
+
 class Op:
     """One entry of a program. `replay` computes its outputs from the values of its inputs."""
 
@@ -132,13 +159,37 @@ class Op:
     inputs: Sequence[Any] = ()
     outputs: Sequence[Variable] = ()
     trains = False  # belongs to training: clone(for_test=True) leaves it out
+    gives_lengths = False  # says itself which lengths its outputs have
+    reads_values = False  # looks at values of its inputs: its program cannot be traced
 
     def replay(self, values: Values, for_test: bool) -> None:
         raise NotImplementedError
 
+    def gradient_of(self, source: Tensor, program: Program) -> Variable | None:
+        """The gradient of a loss by a variable that it comes from, where this is what computes gradients."""
+        return None
+
     def reads(self) -> Iterable[Tensor]:
         """The variables and Tensors that it needs."""
         return [a for a in self.inputs if isinstance(a, Tensor)]
+
+
+def replay_all(ops: Iterable[Op], values: Values, for_test: bool) -> None:
+    """Run operations one after the other. Outputs with as many rows as an input with lengths have these, too."""
+    for op in ops:
+        op.replay(values, for_test)
+        if values.lengths:
+            _share_lengths(op, values)
+
+
+def _share_lengths(op: Op, values: Values) -> None:
+    source = next((id(t) for t in op.reads() if id(t) in values.lengths), None)
+    if source is None or op.trains or op.gives_lengths or op.type in _WITHOUT_LENGTHS:
+        return
+    rows = values[source]._value.shape[:1]
+    for output in op.outputs:
+        if id(output) in values and values[id(output)]._value.shape[:1] == rows:
+            values.lengths.setdefault(id(output), values.lengths[source])
 
 
 def value_of(tensor: ValueT, values: Values) -> ValueT | Tensor:

@@ -6,10 +6,14 @@ import functools
 from collections.abc import Callable
 
 from framework.paddle._kernel.modules import complete as _complete
+from framework.paddle.jit.ast_transform import BUILTIN_LIKELY_MODULES as BUILTIN_LIKELY_MODULES
 from framework.paddle.jit.ast_transform import CONVERSION_OPTIONS as CONVERSION_OPTIONS
 from framework.paddle.jit.ast_transform import ConversionOptions as ConversionOptions
 from framework.paddle.jit.ast_transform import transformed
+from framework.paddle.jit.dy2static.logging_utils import _TRANSLATOR_LOGGER
 from framework.paddle.jit.to_static import StaticFunction
+
+translator_logger = _TRANSLATOR_LOGGER
 
 
 def convert_call(func: Callable[..., object]) -> Callable[..., object]:

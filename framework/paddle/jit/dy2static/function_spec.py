@@ -103,9 +103,10 @@ def _described(value: object, spec: object, name: str | None) -> object:
     """An InputSpec of an argument: its own sizes, or those that `spec` leaves open."""
     if isinstance(spec, list | tuple) and isinstance(value, list | tuple):
         specs = [*spec, *[None] * (len(value) - len(spec))]
-        return [_described(item, one, None) for item, one in zip(value, specs, strict=False)]
+        pairs = zip(value, specs, strict=False)
+        return [_described(item, one, f"{name}_{index}") for index, (item, one) in enumerate(pairs)]
     if isinstance(spec, dict) and isinstance(value, Mapping):
-        return {key: _described(item, spec.get(key), None) for key, item in value.items()}
+        return {key: _described(item, spec.get(key), str(key)) for key, item in value.items()}
     described = _spec_of(value) if isinstance(spec, InputSpec) else map_structure(_spec_of, value)
     if isinstance(spec, InputSpec):
         if not isinstance(described, InputSpec):

@@ -116,3 +116,74 @@ def test_debugging(capsys):
     finally:
         paddle.amp.debugging.disable_tensor_checker()
     paddle.exp(paddle.to_tensor([float("nan")]))
+
+
+def _trained(decorated, steps=2):
+    """The losses of a program with a line, and the line's weight."""
+    paddle.enable_static()
+    try:
+        program = paddle.static.Program()
+        with paddle.static.program_guard(program):
+            x = paddle.static.data("x", [2, 4])
+            weight = paddle.ParamAttr(initializer=paddle.nn.initializer.Constant(0.25))
+            product = paddle.static.nn.fc(x, 3, weight_attr=weight, bias_attr=False)
+            loss = paddle.mean(paddle.square(product))
+            optimizer = decorated(paddle.optimizer.SGD(0.1))
+            _, pairs = optimizer.minimize(loss)
+            feed = {"x": np.ones((2, 4), np.float32)}
+            run = paddle.static.Executor().run
+            results = [run(program, feed=feed, fetch_list=[loss, product]) for _ in range(steps)]
+        return optimizer, [r[0].item() for r in results], results[0][1].dtype, pairs[0][0].numpy()
+    finally:
+        paddle.disable_static()
+
+
+def test_a_program_trains_in_16_bits(accelerator):
+    plain = _trained(lambda optimizer: optimizer)
+    for options in ({"dtype": "bfloat16"}, {"init_loss_scaling": 8.0}, {"use_pure_fp16": True}):
+        mixed = _trained(lambda o, options=options: paddle.static.amp.decorate(o, **options))
+        assert mixed[2].itemsize == 2 and plain[2] == np.float32
+        np.testing.assert_allclose(mixed[1], plain[1], rtol=1e-2)
+        np.testing.assert_allclose(mixed[3], plain[3], rtol=1e-2)
+    assert mixed[0].get_loss_scaling().item() == 2.0**15
+    black = paddle.static.amp.CustomOpLists(custom_black_list={"matmul_v2", "mul"})
+    assert _trained(lambda o: paddle.static.amp.decorate(o, black))[2] == np.float32
+
+
+def test_a_step_that_overflows_is_left_out(accelerator):
+    decorated = _trained(lambda o: paddle.static.amp.decorate(o, init_loss_scaling=1e38), 1)
+    np.testing.assert_array_equal(decorated[3], np.full((4, 3), 0.25, np.float32))
+    assert decorated[0].get_loss_scaling().item() == pytest.approx(5e37)
+
+
+def test_a_program_on_a_cpu_stays_in_32_bits():
+    if casting.available():
+        pytest.skip("there is an accelerator")
+    plain, mixed = _trained(lambda o: o), _trained(paddle.static.amp.decorate)
+    assert mixed[1] == plain[1] and mixed[2] == np.float32
+    with pytest.raises(ValueError, match="level should be"):
+        _trained(lambda o: paddle.static.amp.decorate(o, level="O3"))
+    with pytest.raises(AssertionError, match="minimize"):
+        _trained(lambda o: paddle.static.amp.decorate(o).get_loss_scaling())
+
+
+def test_lists_of_programs_with_a_users_own():
+    lists = paddle.static.amp.fp16_lists
+    changed = paddle.static.amp.AutoMixedPrecisionLists({"exp"}, {"tanh"})
+    assert changed.white_list == lists.white_list | lists._only_supported_fp16_list | {"exp"}
+    assert changed.black_list == (lists.black_list | lists._extra_black_list | {"tanh"}) - {"exp"}
+    assert changed.gray_list == lists.gray_list - {"tanh"}
+    older = paddle.static.amp.bf16.AutoMixedPrecisionListsBF16(custom_fp32_list={"matmul_v2"})
+    assert older.bf16_list == paddle.static.amp.bf16.amp_lists.bf16_list - {"matmul_v2"}
+    for make in (
+        paddle.static.amp.AutoMixedPrecisionLists,
+        paddle.static.amp.bf16.AutoMixedPrecisionListsBF16,
+    ):
+        with pytest.raises(ValueError, match="overlap"):
+            make({"lstm"}, {"lstm"})
+
+
+def test_a_checker_knows_the_seed():
+    paddle.seed(102)
+    checker = paddle.amp.debugging.TensorCheckerConfig(enable=True)
+    assert (checker.seed, checker.initial_seed) == (102, 102)

@@ -157,3 +157,100 @@ def test_a_variable_of_one_branch_cannot_be_used():
 
     with pytest.raises(TraceError, match="'only'"):
         run(paddle.to_tensor(1.0))
+
+
+def _items(x):
+    items = {"a": 1, "b": [x, x]}
+    if x.sum() > 2:
+        items["a"] = 2
+        items["b"][0] = x * 2
+    else:
+        items["a"] = 3
+    return items
+
+
+def test_a_branch_that_is_not_taken_leaves_lists_and_dicts_alone():
+    run = to_static(_items)
+    for values, expected in (([1.0, 2.0], 2), ([0.0, 1.0], 3)):
+        x = paddle.to_tensor(values)
+        items, plain = run(x), _items(x)
+        assert int(items["a"]) == expected
+        assert [t.tolist() for t in items["b"]] == [t.tolist() for t in plain["b"]]
+
+
+def test_branches_append_to_lists_and_share_none():
+    def appended(x, outputs):
+        if x.sum() > 2:
+            outputs.append(x + 1)
+        else:
+            outputs.append(x - 1)
+        return outputs[0]
+
+    run = to_static(appended)
+    assert run(paddle.to_tensor([3.0]), []).tolist() == [4.0]
+    assert run(paddle.to_tensor([1.0]), []).tolist() == [0.0]
+
+
+def test_loops_set_items_of_lists_and_dicts():
+    def counted(x):
+        last, seen = {"i": -1}, [[0, x]]
+        for i in range(paddle.shape(x)[0]):
+            last["i"] = i
+            seen[0][0] = seen[0][0] + i
+        return last["i"], seen[0][0], seen[0][1]
+
+    last, total, same = to_static(counted)(paddle.to_tensor([5.0, 6.0, 7.0]))
+    assert (int(last), int(total), same.tolist()) == (2, 3, [5.0, 6.0, 7.0])
+
+
+def test_a_list_that_grows_in_a_loop_is_refused():
+    def grown(x):
+        outputs = []
+        i = paddle.zeros([], "int64")
+        while i < x.sum():
+            outputs.append(i)
+            i = i + 1
+        return outputs
+
+    with pytest.raises(TraceError, match="changes its size in a loop"):
+        to_static(grown, full_graph=True)(paddle.to_tensor([3.0]))
+
+
+class _Settings:
+    def __init__(self):
+        self.kind, self.total, self.names = 1, paddle.zeros([]), [0]
+
+
+def test_a_branch_that_is_not_taken_leaves_attributes_alone():
+    def run(x):
+        settings = _Settings()
+        if x.sum() > 2:
+            settings.kind = 2
+        else:
+            settings.kind = 3
+            settings.total = x.sum()
+            settings.names[0] = 4
+        for i in range(paddle.shape(x)[0]):
+            settings.total = settings.total + i
+        return settings.kind, settings.total, settings.names[0]
+
+    compiled = to_static(run, full_graph=True)
+    for values in ([1.0, 2.0, 3.0], [0.0, 1.0, 0.5]):
+        x = paddle.to_tensor(values)
+        assert [float(v) for v in compiled(x)] == [float(v) for v in run(x)]
+
+
+def test_layers_keep_their_attributes_in_branches():
+    class Counter(paddle.nn.Layer):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("count", paddle.zeros([]))
+
+        def forward(self, x):
+            if x.sum() > 2:
+                self.count = self.count + 1
+            return x + self.count
+
+    layer = to_static(Counter())
+    assert [layer(paddle.to_tensor([v])).item() for v in (3.0, 1.0, 3.0)] == [4.0, 2.0, 5.0]
+    assert layer.count.item() == 2

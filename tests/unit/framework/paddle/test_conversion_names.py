@@ -130,3 +130,63 @@ def test_programs_are_counted_by_the_kinds_of_arguments() -> None:
     )
     nested([paddle.ones([2]), {"y": paddle.ones([2])}])
     assert [tuple(v.shape) for v in nested.inputs] == [(-1,), (2,)]
+
+
+def test_converted_source_is_written_at_its_level(capsys: pytest.CaptureFixture[str]) -> None:
+    utils = imported("paddle.jit.dy2static.logging_utils")
+
+    def halved(x: Any) -> Any:
+        while x.sum() > 1:
+            x = x / 2
+        return x
+
+    try:
+        paddle.jit.set_code_level(also_to_stdout=True)
+        assert paddle.jit.to_static(halved)(paddle.to_tensor([4.0])).item() == 1.0
+        assert "After the last level ast transformer: 'halved'" in capsys.readouterr().out
+        with pytest.raises(TypeError, match="not an integer"):
+            paddle.jit.set_verbosity("3")
+        with pytest.raises(AssertionError, match="bool"):
+            paddle.jit.set_code_level(also_to_stdout=1)
+        paddle.jit.set_verbosity(1, True)
+        utils.log(1, "told"), utils.log(2, "not told"), utils.error("wrong")
+        lines = capsys.readouterr().out.splitlines()
+        assert lines == ["Dynamic-to-Static INFO: (Level 1) told", "Dynamic-to-Static ERROR: wrong"]
+    finally:
+        paddle.jit.set_code_level(None), paddle.jit.set_verbosity(None)
+    assert (utils.get_code_level(), utils.get_verbosity()) == (-1, -1)
+
+
+def test_generators_stay_as_they_are(caplog: pytest.LogCaptureFixture) -> None:
+    function = imported("paddle.jit.dy2static.convert_call_func")
+
+    def numbers() -> Any:
+        for i in range(3):
+            yield paddle.to_tensor([i])
+
+    function.translator_logger.verbosity_level = 1
+    try:
+        assert function.convert_call(numbers) is numbers
+    finally:
+        function.translator_logger.verbosity_level = None
+    assert "it is a generator function" in caplog.text
+
+
+def test_variables_of_a_program_have_the_names_of_arguments() -> None:
+    row = InputSpec([None, 2])
+
+    def run(pair: Any, table: Any) -> Any:
+        return pair[0] + pair[1]["y"] + table["z"]
+
+    run = paddle.jit.to_static(run, input_spec=[[row, {"y": row}], {"z": row}])
+    assert [one.name for one in run.inputs] == ["pair_0", "y", "z"]
+
+
+def test_arguments_with_other_names_are_refused_beside_an_input_spec() -> None:
+    x = paddle.ones([1, 2])
+    run = paddle.jit.to_static(two, input_spec=[InputSpec([None, 2])])
+    assert run(x, b=3).tolist() == [[3.0, 3.0]]
+    with pytest.raises(ValueError, match="unexpected keyword arguments"):
+        run(x, other=2)
+    with pytest.raises(ValueError, match="Requires len"):
+        paddle.jit.to_static(two, input_spec=[InputSpec([2])] * 3)(x)

@@ -104,9 +104,15 @@ def test_divergences_are_the_means_of_log_ratios(p: Any, q: Any) -> None:
 
 def test_the_family_gives_what_the_formula_gives() -> None:
     p, q = D.Dirichlet(Tensor([0.5, 2.0])), D.Dirichlet(Tensor([1.0, 1.0]))
-    from framework.paddle.distribution.kl import _kl_family
+    from framework.paddle.distribution.kl import _kl_expfamily_expfamily
 
-    assert _kl_family(p, q).item() == pytest.approx(D.kl_divergence(p, q).item(), rel=1e-5)
+    assert _kl_expfamily_expfamily(p, q).item() == pytest.approx(D.kl_divergence(p, q).item(), rel=1e-5)
+
+
+def test_a_family_without_a_carrier_measure_has_no_entropy_of_the_family() -> None:
+    for family in (D.Beta(1.0, 2.0), D.Dirichlet(paddle.to_tensor([1.0, 2.0]))):
+        with pytest.raises(NotImplementedError, match="carrier measure"):
+            D.ExponentialFamily.entropy(family)
 
 
 def test_rules_can_be_registered_and_missing_ones_are_named() -> None:

@@ -174,3 +174,13 @@ def test_memory_of_the_host_is_told_where_the_system_tells_it(monkeypatch: pytes
     assert 0 < now <= most * 1.01
     monkeypatch.setitem(sys.modules, "resource", None)  # as on Windows
     assert core.host_memory_stat_peak_value("Allocated", 0) == 0
+
+
+def test_operations_of_programs_stay_whole() -> None:
+    from framework.paddle.incubate.autograd import prim2orig
+
+    with paddle.static.program_guard(paddle.static.Program()):
+        block = paddle.static.default_main_program().current_block()
+        prim2orig(block)
+        with pytest.raises(AssertionError, match="current block"):
+            prim2orig(paddle.static.Program().global_block())

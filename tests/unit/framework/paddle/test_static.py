@@ -69,6 +69,31 @@ def test_gradients_of_any_variable():
     np.testing.assert_allclose(found[1], [6, 12, 18])
 
 
+def test_gradients_of_a_loss_are_found_by_their_names():
+    x = static.data("x", [None, 4])
+    x.stop_gradient = False
+    hidden = paddle.square(x)
+    loss = paddle.sum(static.nn.fc(hidden, 2, weight_attr=paddle.nn.initializer.Constant(0.5)))
+    paddle.optimizer.SGD(0.0).minimize(loss)
+    names = ["x@GRAD", hidden.grad_name]
+    gradients = static.Executor().run(feed={"x": X}, fetch_list=names)
+    np.testing.assert_allclose(gradients[0], 2 * X, rtol=1e-6)
+    np.testing.assert_allclose(gradients[1], np.ones_like(X))
+    assert static.default_main_program().global_block().var("x@GRAD").name == "x@GRAD"
+    with pytest.raises(ValueError, match="no such variables"):
+        static.Executor().run(feed={"x": X}, fetch_list=["other@GRAD"])
+
+
+def test_transforms_of_real_numbers_take_theirs():
+    for transform, kind in (
+        (paddle.fft.hfft, "float32"),
+        (paddle.fft.irfftn, "float64"),
+        (paddle.fft.rfft, "complex64"),
+    ):
+        with pytest.raises(TypeError, match="data types"):
+            transform(static.data(f"x_{kind}", [4, 4], kind))
+
+
 def test_branches_and_loops():
     x = static.data("x", [1])
     chosen = static.nn.cond(x > 1, lambda: x * 2, lambda: x - 5)
@@ -79,6 +104,17 @@ def test_branches_and_loops():
     for value, expected in ((3.0, (6, 12, 103)), (0.5, (-4.5, 2, 100.5))):
         found = executor.run(feed={"x": np.array([value], np.float32)}, fetch_list=[chosen, total, picked])
         np.testing.assert_allclose([float(f[0]) for f in found], expected)
+
+
+def test_branches_of_different_shapes_give_that_of_the_one_that_is_taken():
+    x = static.data("x", [1])
+    out = static.nn.cond(
+        x < 0, lambda: (paddle.full([1, 2], 1, "int32"), x), lambda: (paddle.full([3], 2.0) * x, x + 1)
+    )
+    for value, shape, kind in ((-1.0, (1, 2), np.int32), (1.0, (3,), np.float32)):
+        first, second = static.Executor().run(feed={"x": np.float32([value])}, fetch_list=list(out))
+        assert (first.shape, first.dtype) == (shape, kind)
+        assert second == (value if value < 0 else value + 1)
 
 
 def test_saved_programs_give_the_same(tmp_path):

@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle.amp import auto_cast
+from framework.paddle.static.amp.decorator import decorate as decorate
+from framework.paddle.static.amp.lists import AutoMixedPrecisionLists as AutoMixedPrecisionLists
 from framework.paddle.static.program import in_dynamic_mode
 
-
-class CustomOpLists:
-    """Operations that compute in the low precision (white) and in float32 (black), besides Paddle's own lists."""
-
-    def __init__(
-        self,
-        custom_white_list: Iterable[str] | None = None,
-        custom_black_list: Iterable[str] | None = None,
-        custom_black_varnames: Iterable[str] | None = None,
-        dtype: str = "float16",
-    ) -> None:
-        self.white_list, self.black_list = set(custom_white_list or ()), set(custom_black_list or ())
-        self.black_varnames, self.amp_dtype = set(custom_black_varnames or ()), dtype
-
-
-AutoMixedPrecisionLists = CustomOpLists
+CustomOpLists = AutoMixedPrecisionLists
 
 
 def _keep_layer_norm_scale_bias_to_fp32(*args: bool) -> bool:
