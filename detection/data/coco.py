@@ -23,7 +23,13 @@ from framework.core.fields import is_number, read_flag, read_list, read_number, 
 from framework.core.types import JSON
 from framework.vision.annotations.coco import describe_all_crowds
 from framework.vision.coco_ids import Id, distinct_categories, entries_by_id, read_id
-from framework.vision.dataset_files import abbreviate, image_path, read_annotations
+from framework.vision.dataset_files import (
+    abbreviate,
+    image_path,
+    read_annotations,
+    region_bounds,
+    usable_region,
+)
 
 _log = logging.getLogger("oar")
 
@@ -35,10 +41,11 @@ class CocoDetection(DetectionDataset):
 
     `annotations` and the folder `images` of the images are relative to `root`. Images come in the order of their
     ids, as COCO's evaluation takes them; classes are numbered in that of the categories' ids, which `category_ids`
-    keeps. A box (left, top, width, height) becomes xyxy and is not clipped; crowds get valid False, but for boxes of a
-    file of crowds alone, as CVAT marks masks; `areas` are the annotated ones. Boxes without an area, and those wholly
-    outside of the size that is said of their image, are left out and listed in `problems`; images without boxes stay.
-    The sample's id is that of the image, a number or a text.
+    keeps. A box (left, top, width, height) becomes xyxy and is not clipped; where there is none it is that of the
+    outline or mask. Crowds get valid False, but for boxes of a file of crowds alone, as CVAT marks masks; `areas` are
+    the annotated ones. Boxes without an area, and those wholly outside of the size that is said of their image, are
+    left out and listed in `problems`; images without boxes stay. The sample's id is that of the image, a number or a
+    text.
     Of categories of one name those without an annotation are left out. `orientation` and `value_range` are those of
     DetectionDataset.
 
@@ -238,11 +245,14 @@ def find_unusable(box: list[float], size_hw: tuple[int, int] | None) -> str | No
 
 
 def read_box(entry: dict[str, JSON], keypoints: int, name: str, file: Path) -> list[float]:
-    """[left, top, width, height] of an annotation; where it has no box, but keypoints, the bounds of the labelled
-    ones."""
+    """[left, top, width, height] of an annotation; where it has no box, the bounds of its labelled keypoints or of its
+    outline."""
     if keypoints and "bbox" not in entry:
         return _bounds(_points(entry, keypoints, name, file))
     box = entry.get("bbox")
+    if not box and (region := usable_region(entry.get("segmentation"))[0]):
+        x0, y0, x1, y1 = region_bounds(region) or (0.0, 0.0, 0.0, 0.0)
+        return [x0, y0, x1 - x0, y1 - y0]
     numbers = [value for value in box if is_number(value)] if isinstance(box, list) else []
     if not isinstance(box, list) or len(box) != 4 or len(numbers) != 4:
         raise InputError(

@@ -36,7 +36,8 @@ class VocDetection(DetectionDataset):
     * `<root>/ImageSets/Main/<split>.txt`, VOC's list of names in `<root>/JPEGImages` and `<root>/Annotations`;
     * the folder `<root>/<split>`, with the folders `images` and `annotations` (or VOC's names of them), or with
       images and XML files side by side; without a split this is `root` itself, all of it;
-    * `<root>/<split>.txt`, PaddleDetection's list: an image and its XML a line, relative to `root`.
+    * `<root>/<split>.txt` or `<root>/<split>_list.txt`, PaddleDetection's and PaddleX's list: an image and its XML a
+      line, relative to `root`.
 
     An image and its annotation have the same name up to the suffix, whatever `filename` inside says. Without
     `classes` the classes are the sorted names in all annotations, of the other splits too, so that all splits number
@@ -99,7 +100,8 @@ class VocDetection(DetectionDataset):
 
     def _pairs(self) -> list[_Pair]:
         root = Path(self.root)
-        pairs_file = root / f"{self.split}.txt"
+        lists = (root / f"{self.split}{end}.txt" for end in ("", "_list"))  # the second of PaddleX
+        pairs_file = next((one for one in lists if one.is_file()), None)
         if self.split and self._list.is_file():
             folders = root / "JPEGImages", root / "Annotations"
             names = _read_names(self._list, folders[1])
@@ -114,7 +116,7 @@ class VocDetection(DetectionDataset):
             labelled = {image for image, _ in pairs}
             pairs += [(image, None) for image in _list_images(folders[0]) if image not in labelled]
             pairs.sort(key=lambda pair: pair[0].stem)
-        elif self.split and pairs_file.is_file():
+        elif self.split and pairs_file is not None:
             pairs = _read_list(pairs_file, root)
         else:
             splits = [path.name for path in self._beside() if voc_folders(path)]

@@ -184,6 +184,17 @@ def usable_region(value: object) -> tuple[Region | None, str | None]:
     return None, f"no mask, but {str(value)[:40]}"
 
 
+def region_bounds(region: Region) -> tuple[float, float, float, float] | None:
+    """xyxy around a region that can be drawn; None of a mask without pixels."""
+    if isinstance(region, Mapping):
+        mask = masks.decode_rle(region)
+        x0, y0, x1, y1 = masks.to_boxes(mask[None])[0].tolist()
+        return (x0, y0, x1, y1) if mask.any() else None
+    points = np.concatenate([np.array(flat, np.float64).reshape(-1, 2) for flat in region])
+    (x0, y0), (x1, y1) = points.min(axis=0).tolist(), points.max(axis=0).tolist()
+    return x0, y0, x1, y1
+
+
 def _find_fault(region: masks.RunLengths) -> str | None:
     """Why the run lengths cannot be decoded; None where they can."""
     try:

@@ -26,6 +26,7 @@ from framework.config.registry import register
 from framework.core.errors import ConfigError, InputError, nearest
 from framework.io.dataset import LazyDataset
 from framework.vision import image
+from framework.vision.annotations.objects import split_spellings
 from framework.vision.dataset_files import abbreviate, find_missing, listed_name, read_image, read_lines
 from framework.vision.deep_samples import ValueRange
 from framework.vision.sample import Sample
@@ -79,7 +80,8 @@ class _ImageFiles(LazyDataset):
 class ImageFolder(_ImageFiles):
     """Images at `<root>/<split>/<class>/.../x.jpg`; the folder's name is the class.
 
-    `root` or `<root>/<split>.zip` may be a zip of class folders, which is read where it is. Classes are numbered in
+    `root` or `<root>/<split>.zip` may be a zip of class folders, which is read where it is; where there is no `val`,
+    `valid` or `validation` is read, as Roboflow has it. Classes are numbered in
     the order of their sorted names, or as in `labels_file`: one class a line, of which some may have no folder here.
     Folders and files whose names begin with a dot are left out. `value_range` is black and white of images of more than
     8 bits, as `framework.vision.image.read` takes it.
@@ -133,15 +135,17 @@ class ImageFolder(_ImageFiles):
     def _place(self) -> Path:
         """The folder of the class folders, or the archive."""
         root = Path(self.root)
-        folder = root / self.split
-        packed = Path(f"{folder}.zip")
-        if folder.is_dir() or (root.is_file() and zipfile.is_zipfile(root)):
-            return folder if folder.is_dir() else root
-        if self.split and packed.is_file() and zipfile.is_zipfile(packed):
-            return packed
+        if root.is_file() and zipfile.is_zipfile(root):
+            return root
+        for name in split_spellings(self.split):
+            if (folder := root / name).is_dir():
+                return folder
+            packed = Path(f"{folder}.zip")
+            if name and packed.is_file() and zipfile.is_zipfile(packed):
+                return packed
         raise InputError(
             "there is no such folder or zip archive",
-            where=folder,
+            where=root / self.split,
             allowed="a folder of class folders, or a zip of them",
             fix=f"check root and split; the current folder is {Path.cwd()}",
         )
@@ -155,8 +159,9 @@ class ImageFolder(_ImageFiles):
         if self._archive is None:
             found = _walk(self._place)
         else:
-            inside = self._place == Path(self.root) and self.split
-            found = self._archive.list_members(f"{self.split.strip('/')}/" if inside else "")
+            inside = self._place == Path(self.root) and self.split.strip("/")
+            prefixes = [f"{name}/" for name in split_spellings(inside)] if inside else [""]
+            found = next(filter(None, map(self._archive.list_members, prefixes)), {})
         suffixes = tuple(suffix.lower() for suffix in self.extensions)
         images = {
             name: [file for file in found[name] if file.lower().endswith(suffixes)] for name in sorted(found)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
@@ -34,7 +35,7 @@ def read_onnx(path: str | Path | Source, opaque: Collection[str] = ()) -> Progra
 
     External tensor data is read when it lies in the model's folder. A call of one of the model's own functions is
     replaced by the nodes of the function, but for those in `opaque` ("com.example.Scale"). Raises FormatError when the
-    file is damaged, when a value is used before it is made, when functions call one another in a circle, for a tensor
+    file is damaged, when a value is used that nothing makes, when functions call one another in a circle, for a tensor
     of text, and for external data elsewhere.
     """
     source = read_source(path)
@@ -195,7 +196,7 @@ class _Graph:
         self, entries: Sequence[Message], suffix: str, names: _Names, context: _Context
     ) -> tuple[Node, ...]:
         nodes: list[Node] = []
-        for number, entry in enumerate(entries):
+        for number, entry in enumerate(_order(entries)):
             converted = self._node(entry, number, names, context)
             node = converted[0] if len(converted) == 1 else None
             if node and node.op == "Constant" and entry.texts(2) and (value := _constant(node)) is not None:
@@ -333,6 +334,37 @@ class _Graph:
             case 9:
                 return tuple(self.tensors.read(tensor) for tensor in attribute.messages(10, "TensorProto"))
         return None
+
+
+def _order(entries: Sequence[Message]) -> Sequence[Message]:
+    """Nodes so that each follows what it uses: as they stand, or sorted as ONNX Runtime does.
+
+    Converters to float16 append the casts of the inputs behind all nodes. What no order mends stays as it is.
+    """
+    makers = {name: number for number, entry in enumerate(entries) for name in entry.texts(2) if name}
+    before = {
+        number: {makers[name] for name in _used_names(entry) if name in makers}
+        for number, entry in enumerate(entries)
+    }
+    if all(other < number for number, others in before.items() for other in others):
+        return entries
+    try:
+        return [entries[number] for number in TopologicalSorter(before).static_order()]
+    except CycleError:
+        return entries
+
+
+def _used_names(node: Message) -> set[str]:
+    """The inputs of a node, and all names in its bodies: they may use what the graph around makes."""
+    names, pending = set(node.texts(1)), [node]
+    while pending:
+        for attribute in pending.pop().messages(5, "AttributeProto"):
+            for graph in attribute.messages(6, "GraphProto") + attribute.messages(11, "GraphProto"):
+                bodies = graph.messages(1, "NodeProto")
+                names.update(name for inner in bodies for name in inner.texts(1))
+                names.update(output.text(1) for output in graph.messages(12, "ValueInfoProto"))
+                pending.extend(bodies)
+    return names
 
 
 def _text(value: bytes) -> str | bytes:

@@ -24,6 +24,21 @@ def _sum_axis(arrays: Sequence[jax.Array], axis: int) -> list[jax.Array]:
     return list(lax.optimization_barrier(total))
 
 
+def _fold(arrays: Sequence[jax.Array], axis: int, shape: tuple[int, int], summed: int) -> list[jax.Array]:
+    """Arrays whose `axis` is split into two of `shape`, of which one is summed; what is over of the axis follows.
+
+    So few numbers are added one after another whatever the size: a variance of 1,000,003 rows was 1e-3 away.
+    """
+    cut = shape[0] * shape[1]
+    starts = [lax.slice_in_dim(a, 0, cut, axis=axis) for a in arrays]
+    starts = [a.reshape(*a.shape[:axis], *shape, *a.shape[axis + 1 :]) for a in starts]
+    sums = _sum_axis(starts, axis + summed)
+    if cut == arrays[0].shape[axis]:
+        return sums
+    ends = [lax.slice_in_dim(a, cut, a.shape[axis], axis=axis) for a in arrays]
+    return [jnp.concatenate(pair, axis) for pair in zip(sums, ends)]
+
+
 def channel_sums(arrays: Sequence[jax.Array]) -> list[jax.Array]:
     """The sums over N, H and W of several [N, H, W, C] arrays in one pass, and few rows more.
 
@@ -36,15 +51,19 @@ def channel_sums(arrays: Sequence[jax.Array]) -> list[jax.Array]:
         return [array.sum((0, 1, 2)) for array in arrays]
     images, rows = _divisor(n, _CHUNK), _divisor(h, _CHUNK)
     if images > 1 and images >= rows:
-        shape, axis = (n // images, images, h, w, c), 1
+        arrays = _sum_axis([a.reshape(n // images, images, h, w, c) for a in arrays], 1)
     elif rows > 1:
-        shape, axis = (n, h // rows, rows, w, c), 2
-    else:
-        shape, axis = (n, h, w, 1, c), 2  # sizes without small divisors
-    arrays = _sum_axis([a.reshape(shape) for a in arrays], axis)
-    rest = n * h * w // shape[axis]
-    arrays = [a.reshape(rest, c) for a in arrays]
-    while rest > _FEW_ROWS and (size := _divisor(rest, _FEW_ROWS)) > 1:
-        rest //= size
-        arrays = _sum_axis([a.reshape(rest, size, c) for a in arrays], 1)
+        arrays = _sum_axis([a.reshape(n, h // rows, rows, w, c) for a in arrays], 2)
+    arrays = [a.reshape(-1, c) for a in arrays]
+    while (rest := arrays[0].shape[0]) > _FEW_ROWS:
+        size = _divisor(rest, _FEW_ROWS)
+        size = size if size >= _CHUNK else _FEW_ROWS
+        arrays = _fold(arrays, 0, (rest // size, size), 1)
     return _sum_axis(arrays, 0)
+
+
+def channels_first_sums(arrays: Sequence[jax.Array]) -> list[jax.Array]:
+    """The sums over N and L of several [N, C, L] arrays in one pass, and few more."""
+    while isinstance(rest := arrays[0].shape[2], int) and rest > _FEW_ROWS:
+        arrays = _fold(arrays, 2, (_FEW_ROWS, rest // _FEW_ROWS), 0)
+    return [a.sum(0) for a in _sum_axis(arrays, 2)]

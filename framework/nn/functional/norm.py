@@ -16,7 +16,7 @@ from jax import lax
 from framework.core.dtypes import wide_type
 from framework.core.errors import ShapeError
 from framework.nn.functional import lowering
-from framework.nn.functional.channel_sums import channel_sums
+from framework.nn.functional.channel_sums import channel_sums, channels_first_sums
 from framework.nn.functional.common import check_data_format, transpose_hint
 from framework.nn.functional.lowering import Platform, choose, jitted
 from framework.nn.functional.slopes import absolute
@@ -54,10 +54,7 @@ def _sums(arrays: Sequence[jax.Array], first: bool) -> list[jax.Array]:
     """The sums over all axes but the channels, of several arrays in one pass."""
     if not first:
         return channel_sums([_rows(a) for a in arrays])
-    flat = tuple(a.reshape(*a.shape[:2], -1) for a in arrays)
-    zeros = tuple(jnp.zeros((), a.dtype) for a in arrays)
-    rows = lax.reduce(flat, zeros, lambda a, b: [p + q for p, q in zip(a, b)], (2,))
-    return [row.sum(0) for row in rows]
+    return channels_first_sums([a.reshape(*a.shape[:2], -1) for a in arrays])
 
 
 def _along(vector: jax.Array, x: jax.Array, first: bool) -> jax.Array:

@@ -9,7 +9,13 @@ from pathlib import Path
 
 from framework.core.errors import InputError
 from framework.vision.annotations.coco import read_coco
-from framework.vision.annotations.objects import SUBSETS, AnnotatedSet, find_split, merge_splits
+from framework.vision.annotations.objects import (
+    SUBSETS,
+    AnnotatedSet,
+    find_split,
+    merge_splits,
+    split_spellings,
+)
 from framework.vision.dataset_files import abbreviate, image_path, is_file, read_annotations
 
 _FOLDERS = ("", "annotations", "Annotations", "images", "Images")
@@ -95,7 +101,7 @@ def _find_images(path: Path, folder: Path, split: str) -> Path:
     """The folder that has the first image of a file."""
     first = next(iter(_image_names(path)), "")
     subset = path.stem.removeprefix("instances_")
-    spellings = dict.fromkeys((subset, split, *(name for name in SUBSETS if SUBSETS[name] == split)))
+    spellings = dict.fromkeys((subset, *split_spellings(split)))
     candidates = [
         *(path.parent / name for name in ("", "images", "data")),
         *(base / name for name in spellings if name for base in (folder / "images", folder)),

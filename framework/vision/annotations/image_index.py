@@ -5,8 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from framework.core.errors import InputError
-from framework.vision.dataset_files import is_file
+from framework.vision.dataset_files import abbreviate, is_file
 from framework.vision.image import list_images
+
+
+def _count_shared(name: str, path: Path) -> int:
+    """How many folders above an image a name has too, from the nearest on."""
+    pairs = zip(name.split("/")[-2::-1], path.parts[-2::-1])
+    return next((count for count, (one, other) in enumerate(pairs) if one != other), len(path.parts))
 
 
 class ImageIndex:
@@ -14,18 +20,42 @@ class ImageIndex:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.resolve()
-        self._paths: dict[str, Path] | None = None
+        self._paths: dict[str, list[Path]] | None = None
 
     def look_up(self, name: str) -> Path | None:
-        """The image of a name, which may be a path of another machine; None where there is none."""
+        """The image of a name, which may be a path of another machine; None where there is none.
+
+        Of several images of one name that is meant which lies in folders of the same names. Raises: InputError, where
+        that does not tell them apart.
+        """
         relative = name.replace("\\", "/")
         path = self.folder / relative
         if relative and is_file(path):
             return path.resolve()
         if self._paths is None:
-            listed = list_images(self.folder, recursive=True) if self.folder.is_dir() else []
-            self._paths = {one.stem: one for one in listed} | {one.name: one for one in listed}
-        return self._paths.get(relative.rpartition("/")[2])
+            self._paths = self._list()
+        last = relative.rpartition("/")[2]
+        candidates = self._paths.get(last, [])
+        shared = [_count_shared(relative, one) for one in candidates]
+        best = [one for one, count in zip(candidates, shared) if count == max(shared)]
+        if len(best) > 1 and last == best[0].name:
+            raise InputError(
+                "several images have the name that annotations have",
+                where=self.folder,
+                received=f"{name}: {abbreviate([str(one) for one in best])}",
+                fix="name one folder of the images with --images, or let annotations name their folders",
+            )
+        return best[-1] if best else None
+
+    def _list(self) -> dict[str, list[Path]]:
+        """Images by name, and by name without suffix where no image is called so."""
+        listed = list_images(self.folder, recursive=True) if self.folder.is_dir() else []
+        by_stem: dict[str, list[Path]] = {}
+        by_name: dict[str, list[Path]] = {}
+        for one in listed:
+            by_stem.setdefault(one.stem, []).append(one)
+            by_name.setdefault(one.name, []).append(one)
+        return by_stem | by_name
 
     def find(self, name: str, where: str) -> Path:
         """As `look_up`. Raises: InputError, where there is no such image."""

@@ -33,7 +33,8 @@ from framework.vision.annotations.shapes import box_object, ellipse_outline, out
 from framework.vision.dataset_files import read_annotations, read_lines
 from framework.vision.image import SUFFIXES, read_size
 
-_KINDS = ("rectanglelabels", "polygonlabels", "ellipselabels", "brushlabels")
+_SHAPES = ("rectangle", "polygon", "ellipse", "brush")
+_KINDS = tuple(f"{shape}labels" for shape in _SHAPES)
 _UPLOAD = re.compile(r"[0-9a-f]{8}-(?=.)")  # in front of the name of an image that was uploaded
 _TABLE_COLUMNS = ("annotation_id", "annotator", "lead_time", "created_at", "updated_at")
 _SAVED = ("annotations", "completions")  # the second before 1.0
@@ -195,7 +196,25 @@ def _results(task: Mapping[str, JSON], skipped: Counter[str]) -> list[Mapping[st
     if len(entries) > 1:
         skipped["a further annotation of a task"] += len(entries) - 1
     results = entries[0].get("result") if entries else None
-    return [one for one in results if isinstance(one, dict)] if isinstance(results, list) else None
+    return (
+        _join_labels([one for one in results if isinstance(one, dict)]) if isinstance(results, list) else None
+    )
+
+
+def _join_labels(results: list[Mapping[str, JSON]]) -> list[Mapping[str, JSON]]:
+    """Shapes with their labels: of <Polygon> and <Labels> both are results, of one id."""
+    labels: dict[str, Mapping[str, JSON]] = {}
+    for one in results:
+        if one.get("type") == "labels" and isinstance(value := one.get("value"), dict):
+            labels[str(one.get("id"))] = value
+    joined, used = list[Mapping[str, JSON]](), set[str]()
+    for one in results:
+        kind, key, value = one.get("type"), str(one.get("id")), one.get("value")
+        if kind in _SHAPES and key in labels and isinstance(value, dict):
+            used.add(key)
+            one = {**one, "value": {**value, f"{kind}labels": labels[key].get("labels")}}
+        joined.append(one)
+    return [one for one in joined if one.get("type") != "labels" or str(one.get("id")) not in used]
 
 
 def _read_results(

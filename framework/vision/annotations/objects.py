@@ -19,6 +19,12 @@ SUBSETS = {"train": "train", "validation": "val", "val": "val", "valid": "val", 
 _SPLIT = re.compile(r"(?:^|[^a-z])(train|val|valid|validation|test)(?=[^a-z]|$)", re.IGNORECASE)
 
 
+def split_spellings(split: str) -> tuple[str, ...]:
+    """A split's name, and what other tools call it: `valid` is the `val` of Roboflow."""
+    same = (name for name in SUBSETS if SUBSETS[name] == SUBSETS.get(split, split))
+    return tuple(dict.fromkeys((split, *same)))
+
+
 @dataclass(frozen=True, eq=False)
 class AnnotatedObject:
     """One object; coordinates are continuous, in pixels of its image.

@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element
 from framework.core.errors import FormatError, InputError
 from framework.vision.annotations.objects import SUBSETS, AnnotatedImage, AnnotatedObject, AnnotatedSet
 from framework.vision.annotations.xml_files import read_xml
-from framework.vision.dataset_files import read_lines
+from framework.vision.dataset_files import read_lines, split_columns
 from framework.vision.image import list_images
 
 _FLAGS = ("truncated", "occluded")  # elements of an object whose 1 is an attribute
@@ -121,7 +121,8 @@ def voc_folders(folder: Path) -> tuple[Path, Path] | None:
 def read_voc_folder(folder: Path, images_folder: Path | None = None) -> AnnotatedSet:
     """The images of a folder with XML files in one of `FOLDERS`, such as `Annotations`, or beside the images. Classes
     are the sorted names of the objects; images without an XML file are left out and told in `problems`. Splits are
-    those of the lists train.txt, val.txt and test.txt in `ImageSets/Main`, where each image is in one of them at most.
+    those of the lists train.txt, val.txt and test.txt in `ImageSets/Main`, or of lists of pairs in the folder itself,
+    as PaddleX has them (train_list.txt), where each image is in one of them at most.
 
     Raises:
         InputError: there is no XML file. Else as `read_voc`.
@@ -133,7 +134,7 @@ def read_voc_folder(folder: Path, images_folder: Path | None = None) -> Annotate
         )
     images, xmls = images_folder or folders[0], folders[1]
     by_stem = {path.stem: path for path in list_images(images)}
-    splits = _read_splits(folder / "ImageSets" / "Main")
+    splits = _read_splits(folder / "ImageSets" / "Main") or _read_splits(folder)
     read, outlines = [], 0
     for xml in sorted(xmls.glob("*.xml")):
         annotation = read_voc(xml)
@@ -152,12 +153,15 @@ def read_voc_folder(folder: Path, images_folder: Path | None = None) -> Annotate
 
 
 def _read_splits(folder: Path) -> Mapping[str, str]:
-    """The split of each name; empty where there are no lists, or where lists share a name."""
+    """The split of each name; empty where there are no lists, or where lists share a name. A line is a name, or an
+    image and its XML file."""
     splits: dict[str, str] = {}
     for file in sorted(folder.glob("*.txt")):
-        split = SUBSETS.get(file.stem.lower())
+        split = SUBSETS.get(file.stem.lower().removesuffix("_list"))
         for line in read_lines(file, "list of images") if split is not None else ():
-            if (name := line.strip()) and split is not None and splits.setdefault(name, split) != split:
+            pair = split_columns(line, folder) if line.rstrip().endswith(".xml") else None
+            name = Path(pair[1].replace("\\", "/")).stem if pair else line.strip()
+            if name and split is not None and splits.setdefault(name, split) != split:
                 return {}
     return splits
 

@@ -34,6 +34,8 @@ class LabelmeReport(NamedTuple):
     image_count: int
     left_out: Mapping[str, int]
     """Shapes without an area, by what they are: "line crack"."""
+    renamed: Sequence[str] = ()
+    """The .json files whose `imagePath` is not there, but an image of their own name."""
 
     def __str__(self) -> str:
         classes = ", ".join(f"{name} {count}" for name, count in self.counts.items())
@@ -45,6 +47,11 @@ class LabelmeReport(NamedTuple):
         if self.left_out:
             kinds = ", ".join(f"{count} {name}" for name, count in self.left_out.items())
             lines.append(f"{sum(self.left_out.values())} shapes without an area are left out: {kinds}")
+        if self.renamed:
+            lines.append(
+                f"{len(self.renamed)} images are those of the .json's name, as imagePath names none: "
+                f"{abbreviate(self.renamed)}"
+            )
         return "\n".join(lines)
 
 
@@ -60,7 +67,8 @@ def convert_labelme(source: str | Path, output: str | Path) -> LabelmeReport:
     """Write `<output>/annotations.json` and `<output>/images` from the .json files of labelme in a folder.
 
     Files are searched in the folders of `source` too. An image is the file that `imagePath` names, or what
-    `imageData` holds where there is no such file; it is copied as it is, and named after its .json. Polygons,
+    `imageData` holds where there is no such file, or the one beside the .json that has its name; it is copied as it is,
+    and named after its .json. Polygons,
     rectangles, turned ones, circles and masks become objects with an outline, or run lengths, and a box; those of one
     label and one `group_id` are parts of one object. Lines, line strips and points have no area: they are left out and
     counted. Classes are numbered from 1 in the order of their names. Images without a .json are left out.
@@ -83,11 +91,11 @@ def convert_labelme(source: str | Path, output: str | Path) -> LabelmeReport:
     target, folder = output / "annotations.json", output / "images"
     check_new((target, folder))
     images, boxes, sizes_hw, faults = [], [], [], list[str]()
-    left_out = Counter[str]()
+    left_out, renamed = Counter[str](), list[str]()
     with write_whole(output, (target.name, folder.name)) as new:
         for number, file in enumerate(files, start=1):
             data = _load(file)
-            content, suffix = _find_image(data, file)
+            content, suffix = _find_image(data, file, renamed)
             name = file.relative_to(source).with_suffix(suffix)
             height, width = _check_size(data, file, content)
             sizes_hw.append((height, width))
@@ -123,7 +131,7 @@ def convert_labelme(source: str | Path, output: str | Path) -> LabelmeReport:
         coco = {"images": images, "annotations": annotations, "categories": categories}
         write_file(new / target.name, json.dumps(coco).encode("ascii"))
     counts = {name: sum(one.label == name for objects in boxes for one in objects) for name in names}
-    return LabelmeReport(target, folder, counts, len(images), dict(left_out))
+    return LabelmeReport(target, folder, counts, len(images), dict(left_out), renamed)
 
 
 def _load(file: Path) -> dict[str, JSON]:
@@ -141,8 +149,8 @@ def _load(file: Path) -> dict[str, JSON]:
     return data
 
 
-def _find_image(data: Mapping[str, JSON], file: Path) -> tuple[bytes, str]:
-    """(content, suffix) of the image of a file."""
+def _find_image(data: Mapping[str, JSON], file: Path, renamed: list[str]) -> tuple[bytes, str]:
+    """(content, suffix) of the image of a file, which is entered in `renamed` where its own name leads to the image."""
     name = read_text(data, "imagePath", file).replace("\\", "/")  # labelme on Windows writes such
     suffix = Path(name).suffix if Path(name).suffix.lower() in SUFFIXES else ".png"
     path = file.parent / name
@@ -150,6 +158,10 @@ def _find_image(data: Mapping[str, JSON], file: Path) -> tuple[bytes, str]:
         return read_bytes(path, "image")[0], suffix
     text = read_text(data, "imageData", file, default=None)
     if text is None:
+        images = (file.with_suffix(end) for suffix in SUFFIXES for end in (suffix, suffix.upper()))
+        if path := next((one for one in images if one.is_file()), None):
+            renamed.append(file.name)
+            return read_bytes(path, "image")[0], path.suffix
         raise InputError(
             "the image of an annotation is not there",
             where=f"{file}, imagePath",

@@ -65,7 +65,9 @@ def _scaled(call: Call, size: Dim, scale: float) -> Dim:
     if not 0 < scale < 2**31:
         raise call.error("a scale is positive", ShapeError, received=scale)
     if isinstance(size, int):
-        return math.floor(size * float(np.float32(scale)))
+        return math.floor(
+            np.float32(size) * np.float32(scale)
+        )  # 20 times 0.65 is 13, as in onnx's shape inference
     if float(scale).is_integer():
         return size * int(scale)
     if (1 / scale).is_integer():
@@ -82,7 +84,7 @@ def _resize(call: Call, x: Item, roi: Item = None, scales: Item = None, sizes: I
     coordinates = call.attr(
         "coordinate_transformation_mode", "half_pixel" if call.version >= 11 else "asymmetric"
     )
-    rounding = call.attr("nearest_mode", "round_prefer_floor" if call.version >= 11 else "floor")
+    rounding = call.attr("nearest_mode", "round_prefer_floor" if call.version >= 11 else "simple")
     axes = [call.axis(a, v.ndim) for a in axes_of(call, None) or range(v.ndim)]
     outs, factors = list(v.shape), [1.0] * v.ndim
     if scales is not None and np.size(call.static(scales, "the scales")):
@@ -191,7 +193,9 @@ class _Resize:
             pixels = self.coordinates in ("half_pixel", "pytorch_half_pixel", "half_pixel_symmetric")
             pixels = pixels and self.rounding.startswith("round")
             if not (
-                whole and exact and (pixels or (self.coordinates, self.rounding) == ("asymmetric", "floor"))
+                whole
+                and exact
+                and (pixels or (self.coordinates == "asymmetric" and self.rounding in ("floor", "simple")))
             ):
                 return None
         elif self.mode == "linear" and self.coordinates in _CORE_LINEAR and axes <= 3:
@@ -267,12 +271,15 @@ class _Resize:
         if self.coordinates == "tf_crop_and_resize":
             outside = (at < 0) | (at > size - 1)
         if self.mode == "nearest":
+            is_smaller = float(self.factors[axis] or 1.0) < 1
             rounded = {
                 "floor": np.floor,
                 "ceil": np.ceil,
+                # before opset 11, whose text leaves it open; onnxruntime and onnx's own example do so
+                "simple": np.ceil if is_smaller else np.floor,
                 "round_prefer_floor": lambda p: np.ceil(p - 0.5),
                 "round_prefer_ceil": lambda p: np.floor(p + 0.5),
-            }[self.rounding](at)
+            }[self.rounding](at.astype(np.float32))  # as onnxruntime: 11 / 1.1 is 10
             pixels = np.clip(rounded, 0, size - 1).astype(np.int32)
             if isinstance(data, np.ndarray):
                 return data.take(pixels, position), outside

@@ -242,6 +242,19 @@ def test_other_categories_than_cocos(tmp_path: Path) -> None:
     )
 
 
+def test_a_missing_box_is_that_of_the_outline(tmp_path: Path) -> None:
+    """Rotated boxes come as polygons with `bbox: []` (PaddleDetection#8729)."""
+    data = content()
+    mask = {"size": [20, 30], "counts": [2 * 20 + 5, 10, 10, 10, 525]}
+    outlines = [[[4, 2, 9, 1, 10, 7]], [[1, 1, 2, 1, 2, 2], [5, 5, 8, 5, 8, 9]], mask]
+    data["annotations"] = [
+        {"id": n, "image_id": 9, "category_id": 7, "bbox": [], "segmentation": outline}
+        for n, outline in enumerate(outlines)
+    ]
+    boxes = written(tmp_path, data)[1].boxes
+    assert boxes is not None and boxes.tolist() == [[4, 1, 10, 7], [1, 1, 8, 9], [2, 5, 4, 15]]
+
+
 def test_a_box_outside_of_its_image_is_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Image 9 is 30 wide and 20 high: a box that only touches an edge is outside, one that reaches in is not."""
     data = content()

@@ -95,6 +95,8 @@ def test_paddledetections_list(tmp_path: Path) -> None:
         dataset = VocDetection(tmp_path, "mine", classes=("dog", "bird", "cat"))
         assert dataset.class_names == ("dog", "bird", "cat")
         assert [sample.labels.tolist() for sample in dataset] == [[1], [2, 0]]
+    write(tmp_path / "train_list.txt", lines)
+    assert len(VocDetection(tmp_path, "train")) == 2  # PaddleX's name of it
     write(tmp_path / "mine.txt", "JPEGImages/c.jpg\n")
     with pytest.raises(
         InputError, match=r"a line must name an image and an annotation(?s:.)*JPEGImages/c\.jpg"

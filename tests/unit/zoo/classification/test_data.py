@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -109,6 +110,14 @@ def test_nothing_there(tmp_path):
     paint(tmp_path / "flat/a.png", 1)
     with pytest.raises(InputError, match=r"flat: there are no class folders[\s\S]*<class>[\s\S]*set split"):
         len(ImageFolder(tmp_path / "flat"))
+
+
+def test_valid_is_read_where_there_is_no_val(folder, tmp_path):
+    """As Roboflow names it (ultralytics#21311)."""
+    shutil.copytree(folder / "train", folder / "valid")
+    assert values(ImageFolder(folder, "val")) == values(ImageFolder(folder, "train"))
+    archive = pack(folder / "train", tmp_path / "roboflow.zip", "valid/")
+    assert values(ImageFolder(archive, "val")) == values(ImageFolder(folder, "train"))
 
 
 def test_splits_are_no_classes(folder):

@@ -39,6 +39,36 @@ def test_batch_normalisation_with_five_results_trains(open_graph: Load) -> None:
         np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
 
 
+def test_nearest_of_opset_10_takes_the_next_pixel_where_an_axis_shrinks(open_graph: Load) -> None:
+    """The example of Resize-10: not pixel 1 for the place 1.67; where an axis grows it is the pixel before."""
+    x = np.arange(1, 9, dtype=np.float32).reshape(1, 1, 2, 4)
+    for scales, want in (((0.6, 0.6), [[1, 3]]), ((1, 1.5), [[1, 1, 2, 3, 3, 4], [5, 5, 6, 7, 7, 8]])):
+        arrays = {"s": np.float32([1, 1, *scales])}
+        layer = open_graph([node("Resize", ["x", "s"], ["y"])], arrays=arrays, opset=10)
+        assert np.asarray(layer(x))[0, 0].tolist() == want
+
+
+def test_scales_are_numbers_of_32_bits(open_graph: Load) -> None:
+    """20 times 0.65 is 13, and the pixel 11 / 1.1 is 10, as in onnxruntime."""
+    x = np.arange(20, dtype=np.float32).reshape(1, 1, 1, 20)
+    for scale, size in ((0.65, 13), (0.7, 14), (0.95, 19), (1.1, 22)):
+        layer = open_graph(
+            [
+                node(
+                    "Resize",
+                    ["x", "", "s"],
+                    ["y"],
+                    coordinate_transformation_mode="asymmetric",
+                    nearest_mode="floor",
+                )
+            ],
+            arrays={"s": np.float32([1, 1, 1, scale])},
+        )
+        y = np.asarray(layer(x))
+        assert y.shape[3] == size
+    assert y[0, 0, 0, 11] == 10
+
+
 def test_arithmetic_on_int64_has_64_bits(open_graph: Load) -> None:
     nodes = [
         node("Mul", ["x", "k"], ["p"]),

@@ -174,6 +174,25 @@ def test_bodies_of_control_flow(read):
     assert program.parameters["w"].tolist() == [1]
 
 
+def test_nodes_in_any_order(read):
+    """As onnxruntime takes them: converters to float16 append the casts of the inputs."""
+    body = helper.make_graph(
+        [helper.make_node("Neg", ["cast"], ["z"])],
+        "then",
+        [],
+        [helper.make_tensor_value_info("z", FLOAT, None)],
+    )
+    nodes = [
+        helper.make_node("If", ["x"], ["y"], then_branch=body),
+        helper.make_node("Relu", ["wide"], ["cast"]),
+        helper.make_node("Cast", ["x"], ["wide"], to=FLOAT),
+    ]
+    assert [node.op for node in read(model(nodes)).nodes] == ["Cast", "Relu", "If"]
+    circle = [helper.make_node("Relu", ["b"], ["y"]), helper.make_node("Relu", ["y"], ["b"], name="second")]
+    with pytest.raises(FormatError, match="uses a value before anything makes it"):
+        read(model(circle))
+
+
 def test_initializers_that_are_also_inputs_are_no_inputs(read):
     tensor = numpy_helper.from_array(np.float32([1]), "w")
     assert [spec.name for spec in read(model(initializers=[tensor], inputs=("x", "w"))).inputs] == ["x"]

@@ -9,7 +9,7 @@ from jax import export
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
 from framework.nn.functional import lowering, transposition
-from framework.nn.functional.channel_sums import channel_sums
+from framework.nn.functional.channel_sums import channel_sums, channels_first_sums
 from framework.nn.functional.windows import spatial_padding
 
 
@@ -149,6 +149,16 @@ def test_channel_sums_adds_over_everything_but_channels(shape):
     exact = np.asarray(x, np.float64)
     np.testing.assert_allclose(one, exact.sum((0, 1, 2)), rtol=1e-5, atol=1e-4)
     np.testing.assert_allclose(squares, np.square(exact).sum((0, 1, 2)), rtol=1e-5)
+
+
+def test_sums_of_many_rows_that_no_small_number_divides_keep_their_digits():
+    rows = 200_003  # a prime: one after another, sums were 3e-6 away
+    x = np.random.default_rng(0).standard_normal((rows, 1, 1, 2)).astype(np.float32) + 4
+    exact = np.asarray(x, np.float64)
+    exact = np.stack([exact.sum((0, 1, 2)), np.square(exact).sum((0, 1, 2))])
+    np.testing.assert_allclose(channel_sums([x, x * x]), exact, rtol=1e-6)
+    first = x.reshape(1, rows, 2).transpose(0, 2, 1)
+    np.testing.assert_allclose(channels_first_sums([first, first * first]), exact, rtol=1e-6)
 
 
 def test_channel_sums_of_symbolic_sizes():

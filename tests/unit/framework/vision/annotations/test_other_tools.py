@@ -268,6 +268,25 @@ def test_label_studio(tmp_path: Path) -> None:
         assert text in told
 
 
+def test_label_studio_with_labels_apart_and_images_of_one_name(tmp_path: Path) -> None:
+    """<Polygon> with <Labels> (label-studio#6750), and two folders that have a 1.jpg (label-studio#7096)."""
+    points = {"points": [[10, 10], [30, 10], [30, 50], [10, 50]]}
+    tasks = []
+    for folder in ("b", "a"):
+        photo(tmp_path / f"images/{folder}/1.jpg")
+        shape = {"id": "x", "type": "polygon", "value": points}
+        labels = {"id": "x", "type": "labels", "value": {**points, "labels": [folder]}}
+        tasks.append(task(shape, labels, name=f"/data/local-files/?d=photos/{folder}/1.jpg"))
+    (tmp_path / "project.json").write_text(json.dumps(tasks), encoding="utf-8")
+    objects = read(tmp_path / "project.json", "labelstudio")
+    assert boxes(objects) == [("a/1.jpg", "a", list(BOX)), ("b/1.jpg", "b", list(BOX))]
+    assert not objects.problems
+    tasks[0]["data"] = {"image": "1.jpg"}
+    (tmp_path / "project.json").write_text(json.dumps(tasks), encoding="utf-8")
+    with pytest.raises(InputError, match=r"several images have the name(?s:.)*--images"):
+        read_set(tmp_path / "project.json", "labelstudio")
+
+
 def test_label_studio_without_details(tmp_path: Path) -> None:
     photo(tmp_path / "a.jpg")
     value = {"x": 10, "y": 10, "width": 20, "height": 40, "rotation": 0, "rectanglelabels": ["cat"]}

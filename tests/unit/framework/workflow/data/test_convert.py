@@ -549,3 +549,16 @@ def test_what_cannot_be_converted(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "data.yaml: 2 objects of 2 classes" in capsys.readouterr().out
     assert main(["convert", str(source), str(tmp_path / "out"), "--to", "yolo"]) == 2
     assert "the output is there already" in capsys.readouterr().err
+
+
+def test_the_lists_of_paddlex_are_splits(tmp_path: Path) -> None:
+    """Pairs with Windows' separators, and names that hold blanks (PaddleX#1649, PaddleX#1528)."""
+    for folder in ("JPEGImages", "Annotations"):
+        (tmp_path / "in" / folder).mkdir(parents=True)
+    for name, split in (("a (1)", "train"), ("b", "val")):
+        image.write(tmp_path / f"in/JPEGImages/{name}.jpg", PIXELS)
+        (tmp_path / f"in/Annotations/{name}.xml").write_text(VOC, encoding="utf-8")
+        line = f"JPEGImages\\{name}.jpg Annotations\\{name}.xml\n"
+        (tmp_path / f"in/{split}_list.txt").write_text(line, encoding="utf-8")
+    report = convert_data(tmp_path / "in", tmp_path / "out", "coco")
+    assert [path.name for path in report.files] == ["instances_train.json", "instances_val.json"]

@@ -100,6 +100,14 @@ def test_the_image_may_be_elsewhere_or_inside(tmp_path: Path) -> None:
         assert (tmp_path / name / "images/a.png").read_bytes() == photo.read_bytes()
 
 
+def test_an_image_of_the_name_of_the_json(tmp_path: Path) -> None:
+    """Both were renamed, and imagePath kept the old name (PaddleX#229)."""
+    file = annotate(tmp_path / "in/a.json", BOX, imagePath="..\\old\\69.jpg")
+    report = convert_labelme(tmp_path / "in", tmp_path / "out")
+    assert (tmp_path / "out/images/a.png").read_bytes() == file.with_suffix(".png").read_bytes()
+    assert "1 images are those of the .json's name, as imagePath names none: a.json" in str(report)
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
