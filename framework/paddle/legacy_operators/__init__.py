@@ -17,7 +17,11 @@ __all__ = ["Levels", "Operands", "Output", "Outputs", "Ragged", "Rule", "find_le
 def _operators() -> Table:
     from framework.paddle.legacy_operators import (  # few programs run them
         arrays,
+        assignment,
+        detection,
         fusion,
+        hashing,
+        losses,
         matching,
         metrics,
         recurrent,
@@ -25,7 +29,19 @@ def _operators() -> Table:
         updates,
     )
 
-    modules = (arrays, fusion, matching, metrics, recurrent, sequence, updates)
+    modules = (
+        arrays,
+        assignment,
+        detection,
+        fusion,
+        hashing,
+        losses,
+        matching,
+        metrics,
+        recurrent,
+        sequence,
+        updates,
+    )
     return {name: rule for module in modules for name, rule in module.OPERATORS.items()}
 
 

@@ -44,9 +44,29 @@ def _matmul(a: Arguments) -> Item:
         bool(a.attr(new, a.attr(old, False)))
         for new, old in (("trans_x", "transpose_X"), ("trans_y", "transpose_Y"))
     ]
-    y = a.onnx("MatMul", _swapped(a["X"], flags[0]), _swapped(a["Y"], flags[1]))
+    x, y = _swapped(a["X"], flags[0]), _swapped(a["Y"], flags[1])
+    heads = int(a.attr("head_number", 1))
+    y = a.onnx("MatMul", x, y) if heads == 1 else _matmul_heads(a, x, y, heads)
     alpha = a.attr("alpha", 1.0)
     return y if alpha == 1 else a.onnx("Mul", y, a.number_like(y, alpha))
+
+
+def _matmul_heads(a: Arguments, x: Item, y: Item, heads: int) -> Item:
+    """The products of the columns of X, in so many blocks, with the blocks of rows of Y (of columns, where Y has only
+    as many rows as a block), side by side."""
+    *batch, rows, width = shape_of(x)
+    *_, height, columns = shape_of(y)
+    block = width // heads
+    split = [*batch, block, heads, columns // heads] if height == block else [*batch, heads, block, columns]
+    axes = list(range(len(batch)))
+    before = [*axes, len(axes) + 1, len(axes), len(axes) + 2]
+    left = a.onnx("Reshape", x, dims_array([*batch, rows, heads, block]))
+    right = a.onnx("Reshape", y, dims_array(split))
+    right = a.onnx("Transpose", right, perm=before) if height == block else right
+    product = a.onnx("MatMul", a.onnx("Transpose", left, perm=before), right)
+    return a.onnx(
+        "Reshape", a.onnx("Transpose", product, perm=before), dims_array([*batch, rows, heads * split[-1]])
+    )
 
 
 @operator("mul")
