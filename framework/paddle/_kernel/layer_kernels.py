@@ -134,6 +134,7 @@ def warprnnt(
     label_lengths: Tensor,
     blank: int = 0,
     fastemit_lambda: float = 0.0,
+    num_threads: int = 0,
 ) -> Tensor:
     """The transducer's loss of each sequence."""
     return F.rnnt_loss(input, label, input_lengths, label_lengths, blank, fastemit_lambda, "none")

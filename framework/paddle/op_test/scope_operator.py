@@ -7,8 +7,8 @@ from typing import cast
 
 import numpy as np
 
-from framework.paddle._kernel.kernels import run_kernel
-from framework.paddle._kernel.operators import Slots, is_operator, run_operator
+from framework.paddle._kernel.kernels import run_by_name
+from framework.paddle._kernel.operators import Slots
 from framework.paddle._kernel.selected_rows import SelectedRows
 from framework.paddle._kernel.signatures import Signature, find_signature
 from framework.paddle._kernel.tensor import Tensor
@@ -68,10 +68,8 @@ class Operator:
         return bool(self._settings.get("lazy_mode")) or self.type in _ROWS_CHANGE
 
     def _run(self, slots: Slots) -> Slots:
-        if is_operator(self.type):
-            counts = {slot: len(names) for slot, names in self._outputs.items()}
-            return run_operator(self.type, slots, self._settings, counts)
-        return run_kernel(self.type, slots, self._settings)
+        counts = {slot: len(names) for slot, names in self._outputs.items()}
+        return run_by_name(self.type, slots, self._settings, counts)
 
 
 def create_op(

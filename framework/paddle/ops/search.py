@@ -15,7 +15,7 @@ from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.dtypes import to_numpy
 from framework.paddle._kernel.errors import ArgumentTypeError, ShapeError, require
-from framework.paddle._kernel.methods import replace_value
+from framework.paddle._kernel.methods import is_variable, replace_value
 from framework.paddle._kernel.random import default_generator
 from framework.paddle._kernel.settings import reads_values, takes_variables
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
@@ -78,7 +78,8 @@ def where_(
     """`where` that replaces x."""
     if x is None or y is None:
         raise ShapeError("x and y are needed", where="paddle.where_", received="None")
-    return replace_value(x, broadcast_to(_where(condition, x, y), x.shape))
+    result = broadcast_to(_where(condition, x, y), x.shape)
+    return result if is_variable(x, "where_") else replace_value(x, result)
 
 
 @reads_values

@@ -353,6 +353,7 @@ def parts_at(x: Array, places: Array, axis: int | None = None) -> Array:
     return jnp.take(x, places, axis)
 
 
+@checked
 def repeat_interleave(
     x: Tensor, repeats: TensorLike, axis: int | None = None, name: str | None = None
 ) -> Tensor:

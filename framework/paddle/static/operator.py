@@ -10,8 +10,8 @@ import numpy as np
 
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.dtypes import INEXACT
+from framework.paddle._kernel.kernels import run_by_name
 from framework.paddle._kernel.mode import mode, recorder_scope
-from framework.paddle._kernel.operators import run_operator
 from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tensor import Tensor, wrap
 from framework.paddle._kernel.x64 import x64
@@ -45,7 +45,7 @@ class OperatorOp(Op):
 
     def _results(self, slots: dict[str, list[Tensor]]) -> dict[str, list[Tensor]]:
         counts = {slot: len(tensors) for slot, tensors in self.output_slots.items()}
-        return run_operator(self.type, slots, self.attrs, counts)
+        return run_by_name(self.type, slots, self.attrs, counts)
 
     def replay(self, values: Values, for_test: bool) -> None:
         enabled, mode.grad_enabled = mode.grad_enabled, self.recorded

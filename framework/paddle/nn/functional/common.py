@@ -107,6 +107,7 @@ def _scaled(x: Array, factor: Array) -> Array:
     return (x * factor).astype(x.dtype)
 
 
+@checked
 def dropout(
     x: Tensor,
     p: float = 0.5,

@@ -59,6 +59,21 @@ def test_a_wrong_value_is_an_invalid_argument(call: Callable[[], object]):
         call()
 
 
+def test_a_type_without_a_kernel_is_a_runtime_error():
+    for function in (paddle.real, paddle.imag):
+        with pytest.raises(RuntimeError, match="complex"):
+            function(X)
+
+
+@pytest.mark.parametrize("function", [paddle.isclose, paddle.allclose])
+def test_a_tolerance_is_one_number_of_float64(function: Callable[..., paddle.Tensor]):
+    tolerances = paddle.to_tensor([0.5], "float64"), paddle.to_tensor([0.0], "float64")
+    assert bool(function(X, X * 1.4, *tolerances).all()) and not bool(function(X, X * 1.4).all())
+    for wrong in (paddle.to_tensor([0.5, 0.5], "float64"), paddle.to_tensor([1], "int32")):
+        with pytest.raises(ValueError, match="one number"):
+            function(X, X, wrong)
+
+
 def test_labels_that_are_no_class():
     assert F.one_hot(paddle.to_tensor([1, 3]), paddle.to_tensor([4])).shape == [2, 4]
     for label in (4, -1):
@@ -123,6 +138,16 @@ class TestStaticMode:
             lambda x: paddle.cummax(x, dtype="float32"),
             lambda x: paddle.logical_and(x, [True]),
             lambda x: paddle.where(x, x, x),
+            lambda x: paddle.logspace([0], 10, 5),
+            lambda x: paddle.linspace(0, 10, 1.5),
+            lambda x: paddle.eye(3, dtype="int8"),
+            lambda x: paddle.empty([2], "int8"),
+            lambda x: paddle.cast(x, "complex64"),
+            lambda x: paddle.sum(x, axis="0"),
+            lambda x: paddle.tile(x, 2),
+            lambda x: F.dropout(x),
+            lambda x: F.ctc_loss(np.ones([5, 2, 4], "float32"), x, x, x),
+            lambda x: F.rnnt_loss(x, x, x, x),
             lambda x: paddle.allclose(x.astype("float32"), x.astype("float32"), rtol=1),
         ],
     )
