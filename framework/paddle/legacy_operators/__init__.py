@@ -26,6 +26,7 @@ def _operators() -> Table:
         metrics,
         recurrent,
         sequence,
+        trees,
         updates,
     )
 
@@ -40,6 +41,7 @@ def _operators() -> Table:
         metrics,
         recurrent,
         sequence,
+        trees,
         updates,
     )
     return {name: rule for module in modules for name, rule in module.OPERATORS.items()}

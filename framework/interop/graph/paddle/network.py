@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TypedDict
 
 import jax
@@ -297,9 +298,19 @@ def _resize(a: Arguments) -> Item:
     corners = bool(a.attr("align_corners", True)) and mode != "nearest"
     data = x.channels_last()
     if mode == "nearest" and a.attr("align_corners", True):
-        raise a.call.error("nearest with align_corners is not supported", ShapeError, fix="export it without")
+        return a.as_given(Value(_nearest_corners(a, data, size), channels_last(x.ndim)), "data_layout")
     y = F.interpolate(data, size, None, mode, corners, 0 if corners else int(a.attr("align_mode", 1)))
     return a.as_given(Value(y, channels_last(x.ndim)), "data_layout")
+
+
+def _nearest_corners(a: Arguments, x: jax.Array, size: Sequence[Dim]) -> jax.Array:
+    """The pixels next to where those of the new size lie, with corners on corners; halves are rounded up."""
+    for axis, (after, before) in enumerate(zip(size, x.shape[1:-1]), start=1):
+        if not (isinstance(after, int) and isinstance(before, int)):
+            raise a.call.error("nearest with align_corners needs known sizes", ShapeError, received=str(size))
+        ratio = np.float32((before - 1) / (after - 1) if after > 1 else 0)
+        x = jnp.take(x, (ratio * np.arange(after, dtype=np.float32) + np.float32(0.5)).astype(int), axis)
+    return x
 
 
 def _wanted_size(a: Arguments, size: tuple[Dim, ...]) -> list[Dim]:

@@ -145,3 +145,29 @@ def test_matmul_multiplies_blocks_of_columns():
     out = _run("matmul", {"X": x, "Y": narrow}, head_number=4)["Out"]
     blocks = [x[..., 2 * i : 2 * i + 2] @ narrow[..., 3 * i : 3 * i + 3] for i in range(4)]
     np.testing.assert_allclose(out, np.concatenate(blocks, -1), rtol=1e-12)
+
+
+def test_trees_give_children_and_samples_of_each_layer():
+    tree = np.array([[0, 0, 0, 0, 0], [0, 1, 0, 2, 3], [7, 2, 1, 0, 0], [0, 2, 1, 0, 0]], np.int32)
+    out = _run("tdm_child", {"X": np.array([[1], [2], [0]]), "TreeInfo": tree}, child_nums=2)
+    assert out["Child"].tolist() == [[2, 3], [0, 0], [0, 0]]
+    assert out["LeafMask"].tolist() == [[1, 0], [0, 0], [0, 0]]
+    slots = {
+        "X": np.array([[0], [1]]),
+        "Travel": np.array([[1, 3], [2, 0]]),
+        "Layer": np.arange(1, 6)[:, None],
+    }
+    attrs = {"neg_samples_num_list": [1, 2], "layer_offset_lod": [0, 2, 5], "seed": 3}
+    out = _run("tdm_sampler", slots, **attrs)
+    nodes = out["Out"][..., 0]
+    assert nodes[:, :2].tolist() == [[1, 2], [2, 1]] and nodes[1, 2:].tolist() == [0, 0, 0]
+    assert nodes[0, 2] == 3 and set(nodes[0, 3:].tolist()) == {4, 5}
+    assert out["Labels"][..., 0].tolist() == [[1, 0, 1, 0, 0], [1, 0, 0, 0, 0]]
+    assert out["Mask"][..., 0].tolist() == [[1] * 5, [1, 1, 0, 0, 0]]
+
+
+def test_nearest_with_corners_on_corners():
+    x = np.arange(16.0).reshape(1, 1, 4, 4)
+    out = _run("nearest_interp_v2", {"X": x}, out_h=3, out_w=7, align_corners=True, interp_method="nearest")
+    rows, columns = [0, 2, 3], [0, 1, 1, 2, 2, 3, 3]  # halves go up
+    np.testing.assert_array_equal(out["Out"], x[:, :, rows][..., columns])
