@@ -173,7 +173,9 @@ def run_kernel(name: str, slots: Slots, attrs: Mapping[str, object]) -> Slots:
         arguments.pop()
     result = kernel(*arguments)
     if result is None or kernel is updating:
-        return {slot: slots[slot[:-3]] for slot in signature.outputs if slot[:-3] in slots}
+        unwritten = ("Beta1PowOut", "Beta2PowOut") if attrs.get("use_global_beta_pow") else ()
+        written = (slot for slot in signature.outputs if slot[:-3] in slots and slot not in unwritten)
+        return {slot: slots[slot[:-3]] for slot in written}
     outputs = list(result) if isinstance(result, tuple) else [result]
     return {slot: _listed(one) for slot, one in zip(signature.outputs, outputs) if one is not None}
 

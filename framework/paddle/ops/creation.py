@@ -388,10 +388,10 @@ def triu(x: Array, diagonal: int = 0, name: str | None = None) -> Array:
 
 def _check_triangle(name: str, x: jax.Array, diagonal: object) -> None:
     """In the words that Paddle's users know."""
-    if not isinstance(diagonal, int | np.integer):
-        raise ArgumentTypeError(f"diagonal in {name} must be a python Int", received=repr(diagonal))
     if x.ndim < 2:
         raise ShapeError(f"x shape in {name} must be at least 2-D", received=str(x.shape))
+    if not isinstance(diagonal, int | np.integer):
+        raise ArgumentTypeError(f"diagonal in {name} must be a python Int", received=repr(diagonal))
 
 
 def tril_indices(row: int, col: int, offset: int = 0, dtype: DTypeLike | None = "int64") -> Tensor:

@@ -209,6 +209,8 @@ def unsqueeze(x: Array, axis: Whole, name: str | None = None) -> Array:
 def flatten(x: Array, start_axis: int = 0, stop_axis: int = -1, name: str | None = None) -> Array:
     """The axes from `start_axis` to `stop_axis` as one."""
     if x.ndim == 0:
+        for axis in (start_axis, stop_axis):
+            require(axis in (0, -1), "the axis of a 0-D Tensor is 0 or -1", "paddle.flatten", axis)
         return x.reshape(1)
     start = normalize_axis(whole_number(start_axis), x.ndim, "paddle.flatten")
     stop = normalize_axis(whole_number(stop_axis), x.ndim, "paddle.flatten")

@@ -22,6 +22,8 @@ IMAGES = paddle.ones([1, 4, 2, 2])
         lambda: X.astype("abc"),
         lambda: paddle.eye(-1),
         lambda: paddle.eye(2.5),
+        lambda: F.channel_shuffle(IMAGES, 2.5),
+        lambda: F.pixel_shuffle(IMAGES, 2.5),
         lambda: paddle.tril_indices(4.0, 4, 2),
         lambda: paddle.triu_indices(4, -1),
         lambda: paddle.argmax(X, axis=1.5),
@@ -46,6 +48,9 @@ def test_a_wrong_kind_is_a_type_error(call: Callable[[], object]):
         lambda: paddle.expand(paddle.ones([2, 1]), [2, 0]),
         lambda: paddle.expand(paddle.ones([1]), [1] * 9),
         lambda: paddle.histogram(X, 4, min=1),
+        lambda: paddle.tril(X[0], None),
+        lambda: paddle.flatten(X[0, 0], 1),
+        lambda: paddle.linalg.cholesky_solve(X[0], X[:3, :3]),
         lambda: paddle.index_select(X, paddle.to_tensor([0, 5]), 1),
         lambda: F.maxout(IMAGES, 1),
         lambda: F.maxout(IMAGES, 3),
@@ -60,9 +65,13 @@ def test_a_wrong_value_is_an_invalid_argument(call: Callable[[], object]):
 
 
 def test_a_type_without_a_kernel_is_a_runtime_error():
-    for function in (paddle.real, paddle.imag):
+    for function, x in (
+        (paddle.real, X),
+        (paddle.imag, X),
+        (paddle.linalg.eig, paddle.eye(2, dtype="int64")),
+    ):
         with pytest.raises(RuntimeError, match="complex"):
-            function(X)
+            function(x)
 
 
 @pytest.mark.parametrize("function", [paddle.isclose, paddle.allclose])
@@ -170,3 +179,15 @@ class TestStaticMode:
     def test_the_table_names_parameters_that_the_functions_have(self):
         for name, kinds, parameters in argument_kinds._listed().values():
             assert {kind.parameter for kind in kinds} <= set(parameters), name
+
+
+def test_a_position_of_no_numbers_is_the_whole_tensor():
+    index, updates = paddle.zeros([2, 0], "int64"), paddle.ones([2, 3, 4])
+    assert (paddle.scatter_nd_add(X, index, updates) - X).numpy().tolist() == [[2] * 4] * 3
+    assert F.sequence_mask(paddle.to_tensor([1, 3]), -1).shape == [2, 3]
+
+
+def test_a_data_type_has_a_number():
+    assert paddle.dtype(int(paddle.float64)) is paddle.float64 and paddle.dtype("int32") is paddle.int32
+    with pytest.raises(TypeError, match="data type"):
+        paddle.dtype(99)
