@@ -101,6 +101,21 @@ class _below:
         return id(tensor) in self.found
 
 
+def find_gradient(program: Program, name: str) -> Variable | None:
+    """The gradient of any variable that a loss is computed from, by its name; `append_backward` makes those of the
+    parameters, and the first question after another one adds it. None where there is none."""
+    source = {t.name: t for t in program.list_vars()}.get(name.removesuffix("@GRAD"))
+    if source is None or source.name == name or source.stop_gradient:
+        return None
+    for op in program.ops:
+        if isinstance(op, GradientOp) and op.starts is None and source in _below(program, op.targets[0]):
+            [gradient] = _gradient_variables(program, [source])
+            op.sources, op.outputs = [*op.sources, source], [*op.outputs, gradient]
+            op.inputs = [*op.inputs, source]
+            return gradient
+    return None
+
+
 def gradients(
     targets: Any, inputs: Any, target_gradients: Any = None, no_grad_set: Iterable[Tensor | str] | None = None
 ) -> list[Variable]:

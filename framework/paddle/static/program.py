@@ -108,7 +108,11 @@ class Block:
 
     def var(self, name: str) -> Tensor:
         """Raises: ValueError: there is no such variable."""
+        from framework.paddle.static.backward import find_gradient  # which imports this module
+
         found = self.vars.get(name)
+        if found is None:
+            found = find_gradient(self.program, name)
         if found is None:
             raise ValueError(f"var {name} not in this block")
         if isinstance(found, Variable):
