@@ -216,6 +216,7 @@ def kthvalue(
 ) -> tuple[Array, Array]:
     """The k-th smallest element (counted from 1) along an axis (None: the last), and its position."""
     if x.ndim == 0:
+        require(k == 1, "a 0-D Tensor has one element", "paddle.kthvalue", k)
         return x, jnp.zeros((), jnp.int64)
     place = normalize_axis(-1 if axis is None else axis, x.ndim, "paddle.kthvalue")
     _has(k, x, place, "paddle.kthvalue")

@@ -48,6 +48,7 @@ def test_a_wrong_kind_is_a_type_error(call: Callable[[], object]):
         lambda: paddle.expand(paddle.ones([2, 1]), [2, 0]),
         lambda: paddle.expand(paddle.ones([1]), [1] * 9),
         lambda: paddle.histogram(X, 4, min=1),
+        lambda: paddle.kthvalue(X[0, 0], 8),
         lambda: paddle.tril(X[0], None),
         lambda: paddle.flatten(X[0, 0], 1),
         lambda: paddle.linalg.cholesky_solve(X[0], X[:3, :3]),

@@ -171,3 +171,11 @@ def test_nearest_with_corners_on_corners():
     out = _run("nearest_interp_v2", {"X": x}, out_h=3, out_w=7, align_corners=True, interp_method="nearest")
     rows, columns = [0, 2, 3], [0, 1, 1, 2, 2, 3, 3]  # halves go up
     np.testing.assert_array_equal(out["Out"], x[:, :, rows][..., columns])
+
+
+def test_the_gradient_of_shows_and_clicks_is_their_counts():
+    x, counts = paddle.ones([2, 4]), paddle.to_tensor([[5.0, 2.0], [7.0, 3.0]])
+    x.stop_gradient = False
+    out = run_operator("cvm", {"X": [x], "CVM": [counts]}, {"use_cvm": False}, {"Y": 1})["Y"][0]
+    (out * 2).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [[5, 2, 2, 2], [7, 3, 2, 2]]
