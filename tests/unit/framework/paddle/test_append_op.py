@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from framework import paddle
-from framework.paddle import static
+from framework.paddle import inference, static
 
 
 @pytest.fixture(autouse=True)
@@ -88,3 +89,19 @@ def test_gradients_of_any_variable_are_there_by_name_and_bounds_of_slices_may_be
 def test_results_have_the_name_that_the_caller_gives():
     results = paddle.linspace(0, 1, 5, name="line"), paddle.logspace(0, 1, 5, name="log")
     assert [result.name for result in results] == ["line.tmp_0", "log.tmp_0"]
+
+
+def test_an_exported_program_may_hold_64_bit_constants(tmp_path: Path):
+    x = static.data("x", [2, 3, 4], "float32")
+    out = paddle.sum(paddle.nn.Linear(4, 5)(x), paddle.assign(np.array([1, 2])))
+    executor = static.Executor()
+    executor.run(static.default_startup_program())
+    array = np.ones([2, 3, 4], "float32")
+    expected = executor.run(feed={"x": array}, fetch_list=[out])[0]
+    static.save_inference_model(str(tmp_path / "model"), [x], [out], executor)
+    config = inference.Config(str(tmp_path / "model.pdmodel"), str(tmp_path / "model.pdiparams"))
+    predictor = inference.create_predictor(config)
+    predictor.get_input_handle("x").copy_from_cpu(array)
+    predictor.run()
+    result = predictor.get_output_handle(predictor.get_output_names()[0]).copy_to_cpu()
+    np.testing.assert_allclose(result, expected, rtol=1e-6)
