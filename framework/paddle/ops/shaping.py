@@ -17,6 +17,7 @@ from framework.paddle._kernel.dispatch import Array, Arrays, freeze, operation
 from framework.paddle._kernel.dtypes import INEXACT, to_numpy
 from framework.paddle._kernel.dtypes import dtype as Dtype
 from framework.paddle._kernel.errors import AssertedError, IntegerError, ShapeError, require
+from framework.paddle._kernel.settings import reads_values
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.promotion import axes_of
 
@@ -355,6 +356,7 @@ def parts_at(x: Array, places: Array, axis: int | None = None) -> Array:
     return jnp.take(x, places, axis)
 
 
+@reads_values
 @checked
 def repeat_interleave(
     x: Tensor, repeats: TensorLike, axis: int | None = None, name: str | None = None
