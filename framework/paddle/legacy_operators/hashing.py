@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax.numpy as jnp
 import numpy as np
 
 from framework.paddle.legacy_operators.operands import Operands, Outputs, Ragged, Table, registrar
@@ -68,4 +69,4 @@ def _hash(a: Operands) -> Outputs:
     ]
     out = np.array(values, np.int64).reshape(*rows.shape[:-1], -1, 1)
     levels = a.lod("X")
-    return {"Out": out if levels is None else Ragged(out, levels)}
+    return {"Out": out if levels is None else Ragged(jnp.asarray(out), levels)}

@@ -10,6 +10,7 @@ import pytest
 
 from framework import paddle
 from framework.paddle import inference, static
+from framework.paddle.ops.indexing import setitem
 
 
 @pytest.fixture(autouse=True)
@@ -75,7 +76,7 @@ def test_gradients_of_any_variable_are_there_by_name_and_bounds_of_slices_may_be
     x.stop_gradient = False
     y = x * x
     first, last = paddle.full([], 0, "int32"), paddle.full([], 1, "int32")
-    z = static.setitem(y, (0, slice(first, last)), 0.0)
+    z = setitem(y, (0, slice(first, last)), 0.0)
     static.append_backward(z.sum())
     block = static.default_main_program().global_block()
     fetches = [block.var(f"{y.name}@GRAD"), "x@GRAD", z]

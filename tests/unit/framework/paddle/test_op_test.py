@@ -189,3 +189,10 @@ def test_a_variable_of_a_static_program_is_not_changed_in_place():
         assert tuple(x.shape) == (2, 3) and all(result is not x for result in results)
         with pytest.raises(RuntimeError, match="setitem"):
             x[0] = 1.0
+
+
+def test_a_kernel_that_fills_a_tensor_gives_it_shape_and_type():
+    out = paddle._C_ops.assign_value_(paddle.zeros([0]), [2, 1], int(paddle.int64), [3, 4])
+    assert out.tolist() == [[3], [4]] and out.dtype == paddle.int64
+    out = paddle._C_ops.full_(paddle.zeros([0]), [2], 5, paddle.float64, None)
+    assert out.tolist() == [5, 5] and out.dtype == paddle.float64
