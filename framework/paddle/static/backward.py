@@ -49,6 +49,16 @@ class GradientOp(Op):
                 gradient = wrap(jnp.zeros_like(source._value))
             values[id(variable)] = gradient
 
+    def gradient_of(self, program: Program, source: Tensor) -> Variable | None:
+        """The gradient of a variable that the targets of `append_backward` are computed from, besides those that are
+        there."""
+        if self.starts is not None or source not in _below(program, self.targets[0]):
+            return None
+        [gradient] = _gradient_variables(program, [source])
+        self.sources, self.outputs = [*self.sources, source], [*self.outputs, gradient]
+        self.inputs = [*self.inputs, source]
+        return gradient
+
 
 def _names(no_grad_set: Iterable[Tensor | str] | None) -> set[str]:
     return {v.name if isinstance(v, Tensor) else v for v in no_grad_set or ()}
@@ -99,21 +109,6 @@ class _below:
 
     def __contains__(self, tensor: Tensor) -> bool:
         return id(tensor) in self.found
-
-
-def find_gradient(program: Program, name: str) -> Variable | None:
-    """The gradient of any variable that a loss is computed from, by its name; `append_backward` makes those of the
-    parameters, and the first question after another one adds it. None where there is none."""
-    source = {t.name: t for t in program.list_vars()}.get(name.removesuffix("@GRAD"))
-    if source is None or source.name == name or source.stop_gradient:
-        return None
-    for op in program.ops:
-        if isinstance(op, GradientOp) and op.starts is None and source in _below(program, op.targets[0]):
-            [gradient] = _gradient_variables(program, [source])
-            op.sources, op.outputs = [*op.sources, source], [*op.outputs, gradient]
-            op.inputs = [*op.inputs, source]
-            return gradient
-    return None
 
 
 def gradients(

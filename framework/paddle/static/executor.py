@@ -18,7 +18,6 @@ from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.jit.program import trace
 from framework.paddle.jit.recording import shape_and_type
 from framework.paddle.jit.to_static import explained
-from framework.paddle.static.backward import find_gradient
 from framework.paddle.static.deferred import ancestors, looks_at_values, settings_of
 from framework.paddle.static.program import Program, Values, Variable, default_main_program, value_of
 from framework.paddle.static.scope import Scope, global_scope
@@ -197,7 +196,7 @@ def _fetched(program: Program, fetch_list: Fetched) -> list[Tensor]:
     chosen = _flat(fetch_list)
     named = {t.name: t for t in program.list_vars()} if any(isinstance(v, str) for v in chosen) else {}
     for name in [v for v in chosen if isinstance(v, str) and v not in named]:
-        gradient = find_gradient(program, name)
+        gradient = program.find_gradient(name)
         if gradient is not None:
             named[name] = gradient
     missing = [v for v in chosen if isinstance(v, str) and v not in named]

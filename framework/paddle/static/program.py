@@ -108,11 +108,9 @@ class Block:
 
     def var(self, name: str) -> Tensor:
         """Raises: ValueError: there is no such variable."""
-        from framework.paddle.static.backward import find_gradient  # which imports this module
-
         found = self.vars.get(name)
         if found is None:
-            found = find_gradient(self.program, name)
+            found = self.program.find_gradient(name)
         if found is None:
             raise ValueError(f"var {name} not in this block")
         if isinstance(found, Variable):
@@ -282,6 +280,15 @@ class Program:
     def list_vars(self) -> Iterator[Tensor]:
         """All variables and parameters, each once."""
         yield from {id(t): t for t in self._tensors()}.values()
+
+    def find_gradient(self, name: str) -> Variable | None:
+        """The gradient of any variable that a loss is computed from, by its name: `append_backward` makes those of the
+        parameters, and the first question after another one adds it. None where there is none."""
+        source = {tensor.name: tensor for tensor in self.list_vars()}.get(name.removesuffix("@GRAD"))
+        if source is None or source.name == name or source.stop_gradient:
+            return None
+        gradients = (op.gradient_of(self, source) for op in self.ops)
+        return next((gradient for gradient in gradients if gradient is not None), None)
 
     def all_parameters(self) -> list[Parameter]:
         return [t for t in self.list_vars() if isinstance(t, Parameter)]

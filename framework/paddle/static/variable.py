@@ -146,6 +146,11 @@ class Op:
         """The variables and Tensors that it needs."""
         return [a for a in self.inputs if isinstance(a, Tensor)]
 
+    def gradient_of(self, program: Program, source: Tensor) -> Variable | None:
+        """The gradient of one more variable, of an entry that computes gradients; None of others."""
+        del program, source
+        return None
+
 
 def value_of(tensor: ValueT, values: Values) -> ValueT | Tensor:
     """What a variable is in this run; other things are themselves."""
