@@ -46,7 +46,7 @@ def _ctc_loss(
 ) -> jax.Array:
     steps, batch, _ = logits.shape
     length = labels.shape[1]
-    logs = jax.nn.log_softmax(logits.astype(jnp.promote_types(logits.dtype, jnp.float32)), -1)
+    logs = jax.nn.log_softmax(logits.astype(jnp.float32), -1)
 
     # The states: blank, label 0, blank, label 1, ..., blank.
     states = jnp.full((batch, 2 * length + 1), blank, jnp.int32).at[:, 1::2].set(labels.astype(jnp.int32))
