@@ -33,6 +33,7 @@ _CLASSES = {"np.ndarray": "ndarray", "type(None)": "None"} | {
 }
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 _HALF_TO_DOUBLE = ("float16", "float32", "float64")
+_SINGLE = ("float32", "float64")
 _COMPLEX = ("complex64", "complex128")
 _ELEMENTWISE = (*_FLOATS, "int32", "int64", "bool")
 _WHOLE = ("bool", "uint8", "int8", "int16", "int32", "int64")
@@ -67,12 +68,80 @@ SHARED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "x",
         (*_WHOLE[1:], *_HALF_TO_DOUBLE, *_COMPLEX),
     ),
+    ("diff", "x", ("float16", *_SINGLE, "bool", "int32", "int64")),
+    ("repeat_interleave", "x", (*_SINGLE, "int32", "int64")),
+    ("take_along_axis", "arr", (*_FLOATS, "int32", "int64", "uint8")),
+    ("tile", "x", (*_FLOATS, "bool", "int32", "int64")),
+    ("prod", "x", (*_FLOATS, "int32", "int64")),
+    ("nn.functional.dropout", "x", _FLOATS),
+    ("polygamma linalg.inv", "x", _SINGLE),
+    ("linalg.pinv", "x", (*_SINGLE, *_COMPLEX)),
+    ("nn.functional.adaptive_max_pool2d nn.functional.adaptive_max_pool3d", "x", _SINGLE),
+    ("nn.functional.normalize nn.functional.pixel_shuffle", "x", ("float16", *_SINGLE)),
+    ("nn.functional.pad", "x", (*_FLOATS, "int32", "int64", *_COMPLEX)),
+    ("nn.functional.kl_div", "input label", _SINGLE),
+    ("nn.functional.affine_grid", "theta", _SINGLE),
+    ("nn.functional.gaussian_nll_loss", "variance", _SINGLE),
+    ("nn.functional.cross_entropy", "label", (*_SINGLE, "uint8", "int8", "int16", "int32", "int64")),
+    ("nn.functional.margin_cross_entropy", "label", ("int32", "int64")),
+    ("nn.functional.ctc_loss", "log_probs", _SINGLE),
+    ("nn.functional.ctc_loss", "labels", ("int32",)),
+    ("nn.functional.ctc_loss", "input_lengths label_lengths", ("int64",)),
+    ("nn.functional.rnnt_loss", "input", _SINGLE),
+    ("nn.functional.rnnt_loss", "label input_lengths label_lengths", ("int32",)),
+    ("vision.ops.generate_proposals", "scores bbox_deltas anchors variances", ("float32",)),
+    ("vision.ops.generate_proposals", "img_size", _SINGLE),
+    ("vision.ops.distribute_fpn_proposals", "fpn_rois", _SINGLE),
+    ("geometric.send_uv geometric.send_ue_recv", "x y", ("float16", *_SINGLE, "int32", "int64")),
 )
-# The same of classes, and of arguments that name a data type: (names, parameter, classes, data types).
+# The same of classes, and of arguments that name a data type: (names, parameters, classes, data types).
 SHARED_CLASSES: tuple[tuple[str, str, str, str], ...] = (
     ("rand randn standard_normal randint", "shape", "list,tuple,Variable", "*"),
     ("normal", "shape", "list,tuple,Variable,None", "*"),
     ("rand randn standard_normal uniform", "dtype", "dtype", "float16,bfloat16,float32,float64"),
+    ("all any nanmean", "axis", "int,list,tuple,None", "*"),
+    ("sum mean", "axis", "int,list,tuple,None,Variable", "*"),
+    ("flip", "axis", "int,list,tuple", "*"),
+    ("diff nn.functional.normalize", "axis", "int", "*"),
+    ("nn.functional.normalize", "p", "float,int", "*"),
+    ("tile", "repeat_times", "list,tuple,Variable", "*"),
+    ("gather", "axis", "*", "int32,int64"),
+    ("nn.functional.affine_grid", "out_shape", "*", "int32"),
+    ("clip", "min max", "float,int,Variable,None", "float16,float32,float64,int32,bfloat16"),
+    ("lerp", "weight", "*", "float16,bfloat16,float32,float64"),
+    ("trace", "x", "*", "int32,int64,float16,float32,float64"),
+    ("diag_embed", "input", "*", "int32,int64,float16,float32,float64"),
+    ("diagonal", "x", "*", "bool,int32,int64,float16,bfloat16,float32,float64"),
+    ("where", "x y", "*", "float16,bfloat16,float32,float64,int32,int64"),
+    ("equal", "y", "*", "bool,float16,bfloat16,float32,float64,uint8,int8,int16,int32,int64"),
+    ("linspace logspace", "num", "int,Variable", "int32"),
+    ("linspace logspace", "start stop", "int,float,Variable", "float16,bfloat16,float32,float64,int32,int64"),
+    ("logspace", "base", "int,float,Variable", "float32,float64,int32,int64"),
+    ("linspace arange", "dtype", "dtype", "float16,bfloat16,float32,float64,int32,int64"),
+    ("logspace prod", "dtype", "dtype", "float16,bfloat16,float32,float64,int32,int64"),
+    ("randperm", "dtype", "dtype", "float32,float64,int32,int64"),
+    ("eye", "dtype", "dtype", "float16,float32,float64,int32,int64"),
+    ("randint", "dtype", "dtype", "int32,int64"),
+    ("randint_like", "dtype", "dtype", "bool,float16,float32,float64,int32,int64"),
+    ("empty_like", "dtype", "dtype", "bool,float16,bfloat16,float32,float64,int32,int64"),
+    ("empty", "dtype", "dtype", "bool,float16,float32,float64,int32,int64,complex64,complex128"),
+    ("full_like", "dtype", "dtype", "bool,float16,bfloat16,float32,float64,int16,int32,int64"),
+    ("cast", "dtype", "dtype", "bool,float16,bfloat16,float32,float64,int8,int16,int32,int64,uint8"),
+    ("bincount", "weights", "Variable,None", "int32,int64,float32,float64"),
+    (
+        "nn.functional.binary_cross_entropy_with_logits",
+        "weight pos_weight",
+        "Variable,None",
+        "float32,float64",
+    ),
+    ("nn.functional.cross_entropy", "weight", "Variable,None", "float32,float64"),
+    ("nn.functional.multi_label_soft_margin_loss", "weight", "Variable,None", "float32,float64"),
+    ("nn.functional.multi_margin_loss", "weight", "Variable,None", "float32,float64"),
+    ("nn.functional.sigmoid_focal_loss", "normalizer", "Variable,None", "float32,float64"),
+    ("nn.functional.hsigmoid_loss", "bias", "Variable,None", "float32,float64"),
+    ("nn.functional.hsigmoid_loss", "path_table path_code", "Variable,None", "int64"),
+    ("nn.functional.adaptive_max_pool1d nn.functional.adaptive_max_pool2d", "return_mask", "bool", "*"),
+    ("nn.functional.adaptive_max_pool3d", "return_mask", "bool", "*"),
 )
 Row = tuple[list[str] | None, list[str] | None]
 
@@ -197,8 +266,9 @@ def main(path: Path) -> None:
     for names, parameters, allowed in SHARED:
         for name in names.split():
             lines |= {f"{name} {parameter} Variable {','.join(allowed)}" for parameter in parameters.split()}
-    for names, parameter, classes, allowed_types in SHARED_CLASSES:
-        lines |= {f"{name} {parameter} {classes} {allowed_types}" for name in names.split()}
+    for names, parameters, classes, allowed_types in SHARED_CLASSES:
+        for name in names.split():
+            lines |= {f"{name} {parameter} {classes} {allowed_types}" for parameter in parameters.split()}
     path.write_text(
         "# Made by tools/docs/paddle_checks.py.\n" + "\n".join(sorted(lines)) + "\n", encoding="utf-8"
     )

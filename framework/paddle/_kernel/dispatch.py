@@ -40,7 +40,7 @@ from framework.paddle._kernel.program import is_nested
 from framework.paddle._kernel.program_store import describe
 from framework.paddle._kernel.random import default_generator
 from framework.paddle._kernel.residual import Residual
-from framework.paddle._kernel.settings import freeze, thaw
+from framework.paddle._kernel.settings import freeze, name_results, thaw
 from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tape import Cotangent, Edge, Node, edge_of
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
@@ -457,13 +457,6 @@ def operation(
     return _operation(function, name, differentiable, residual)
 
 
-def _name(result: object, name: str) -> None:
-    """Name the results of a recorded operation as its caller asks, with Paddle's end."""
-    for index, tensor in enumerate(result if isinstance(result, tuple | list) else [result]):
-        if isinstance(tensor, Tensor):
-            tensor.name = f"{name}.tmp_{index}"
-
-
 def _operation(
     function: Callable[..., object],
     name: str | None = None,
@@ -485,7 +478,7 @@ def _operation(
                 return error.record(call, args, kwargs)
             result = run(compiled, inputs)
             if routed and kwargs.get("name") and mode.recorder is not None:
-                _name(result, str(kwargs["name"]))
+                name_results(result, str(kwargs["name"]))
             return result
         return (run if routed else execute)(op.default or op.quick(), args)
 

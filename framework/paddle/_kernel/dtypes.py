@@ -14,8 +14,16 @@ class dtype:
 
     __slots__ = ("itemsize", "name", "numpy")
 
-    def __init__(self, name: str, numpy: np.dtype) -> None:
-        self.name, self.numpy, self.itemsize = name, numpy, numpy.itemsize
+    def __new__(cls, name: str | int | dtype, numpy: np.dtype | None = None) -> dtype:
+        """The type of this name or number, which is one object; `numpy` is given for a new one."""
+        if numpy is None:
+            return _named(_NAMES.get(name, "") if isinstance(name, int) else name)
+        return object.__new__(cls)
+
+    def __init__(self, name: str | int | dtype, numpy: np.dtype | None = None) -> None:
+        if numpy is None:
+            return
+        self.name, self.numpy, self.itemsize = str(name), numpy, numpy.itemsize
 
     def __repr__(self) -> str:
         return f"paddle.{self.name}"
@@ -59,6 +67,7 @@ _NUMBERS = {"bool": 0, "int16": 1, "int32": 2, "int64": 3, "float16": 4, "float3
     "complex64": 23,
     "complex128": 24,
 }
+_NAMES = {number: name for name, number in _NUMBERS.items()}
 ALL = (
     *(bool_, uint8, int8, int16, int32, int64),
     *(float16, bfloat16, float32, float64, complex64, complex128),

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -12,9 +14,10 @@ from typing import cast
 
 from framework.core.errors import OarError
 from framework.interop.weights.pdparams import DTYPES
-from framework.paddle._kernel.operators import Slots, is_operator, run_operator
+from framework.paddle._kernel.operators import Lengths, Slots, is_operator, run_operator
 from framework.paddle._kernel.signatures import Signature, find_signature
 from framework.paddle._kernel.tensor import Tensor
+from framework.paddle.legacy_operators import Levels
 
 _ROOT = "framework."
 _MODULES = tuple(f"framework.paddle._kernel.{name}" for name in ("layer_kernels", "update_kernels"))
@@ -143,23 +146,6 @@ def _listed(value: object) -> list[Tensor]:
     return cast("list[Tensor]", list(value) if isinstance(value, list | tuple) else [value])
 
 
-_DEFAULTS: dict[str, object] = {  # of settings that programs leave out
-    "always_adapt": False,
-    "beta1": 0.9,
-    "beta2": 0.999,
-    "epsilon": 1e-6,
-    "lazy_mode": False,
-    "min_row_size_to_use_multithread": 1000,
-    "multi_precision": False,
-    "regularization_coeff": 0.0,
-    "regularization_method": "",
-    "rescale_grad": 1.0,
-    "use_global_beta_pow": False,
-    "use_nesterov": False,
-    "with_decay": False,
-}
-
-
 def run_kernel(name: str, slots: Slots, attrs: Mapping[str, object]) -> Slots:
     """The outputs, by slot, of an operator that a kernel runs; a kernel that updates its inputs gives these.
 
@@ -174,18 +160,56 @@ def run_kernel(name: str, slots: Slots, attrs: Mapping[str, object]) -> Slots:
             received=name,
             allowed="the operators of Paddle listed in docs/graphs.md",
         )
-    arguments: list[object] = [_operand(slots.get(slot)) for slot in signature.inputs]
-    for names in signature.settings:
+    parameters = _parameters(kernel)
+    arguments: list[object] = [
+        slots.get(slot) if parameter is not None and _is_listed(parameter) else _operand(slots.get(slot))
+        for slot, parameter in itertools.zip_longest(signature.inputs, parameters[: len(signature.inputs)])
+    ]
+    defaults = [None if p.default is p.empty else p.default for p in parameters[len(arguments) :]]
+    for names, default in itertools.zip_longest(signature.settings, defaults[: len(signature.settings)]):
         tensor = next((slots[slot] for slot in names[1:] if slots.get(slot)), None)
-        value = setting(attrs.get(names[0], _DEFAULTS.get(names[0])), names[0])
+        value = setting(attrs.get(names[0], default), names[0])
         arguments.append(value if tensor is None else _operand(tensor))
     while arguments and arguments[-1] is None:
         arguments.pop()
     result = kernel(*arguments)
     if result is None or kernel is updating:
-        return {slot: slots[slot[:-3]] for slot in signature.outputs if slot[:-3] in slots}
+        unwritten = ("Beta1PowOut", "Beta2PowOut") if attrs.get("use_global_beta_pow") else ()
+        written = (slot for slot in signature.outputs if slot[:-3] in slots and slot not in unwritten)
+        return {slot: slots[slot[:-3]] for slot in written}
     outputs = list(result) if isinstance(result, tuple) else [result]
     return {slot: _listed(one) for slot, one in zip(signature.outputs, outputs) if one is not None}
+
+
+def has_operator(name: str) -> bool:
+    """Whether `run_by_name` knows an operator."""
+    if is_operator(name):
+        return True
+    return find_signature(name) is not None and (find_kernel(name) or find_kernel(f"{name}_")) is not None
+
+
+def run_by_name(
+    name: str,
+    slots: Slots,
+    attrs: Mapping[str, object],
+    outputs: Mapping[str, int],
+    lengths: Lengths = MappingProxyType({}),
+    output_lengths: dict[str, Levels] | None = None,
+) -> Slots:
+    """The outputs of any operator, by slot; see `run_operator` and `run_kernel`."""
+    if is_operator(name):
+        return run_operator(name, slots, attrs, outputs, lengths, output_lengths)
+    return run_kernel(name, slots, attrs)
+
+
+def _parameters(kernel: Callable[..., object]) -> list[inspect.Parameter]:
+    parameters = inspect.signature(kernel).parameters.values()
+    return [p for p in parameters if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+
+
+def _is_listed(parameter: inspect.Parameter) -> bool:
+    """Whether a kernel takes a list of Tensors, be it of one."""
+    return str(parameter.annotation).startswith("Sequence[Tensor]")
 
 
 def _operand(tensors: list[Tensor] | None) -> object:

@@ -10,6 +10,7 @@ import numpy as np
 
 from framework import paddle
 from framework.interop.weights.pdparams import DTYPES
+from framework.paddle._kernel import dtypes
 from framework.paddle._kernel.arguments import DTypeLike
 from framework.paddle._kernel.operators import run_operator
 from framework.paddle._kernel.tensor import Tensor, wrap
@@ -134,6 +135,7 @@ def warprnnt(
     label_lengths: Tensor,
     blank: int = 0,
     fastemit_lambda: float = 0.0,
+    num_threads: int = 0,
 ) -> Tensor:
     """The transducer's loss of each sequence."""
     return F.rnnt_loss(input, label, input_lengths, label_lengths, blank, fastemit_lambda, "none")
@@ -239,16 +241,21 @@ def _norm(normalization: str, forward: bool) -> str:
 def assign_value_(
     output: Tensor, shape: Sequence[int], dtype: object, values: Sequence[float], place: object = None
 ) -> Tensor:
-    """Write numbers into `output`."""
-    output.set_value(np.asarray(values).reshape(tuple(shape)).astype(output.numpy().dtype))
-    return output
+    """`output` becomes these numbers in this shape and type."""
+    return _become(output, np.asarray(values).reshape(tuple(shape)), dtype)
 
 
 def full_(
     output: Tensor, shape: Sequence[int], value: float, dtype: object = None, place: object = None
 ) -> Tensor:
-    """Write one number into all of `output`."""
-    output.set_value(np.full(tuple(shape), value, output.numpy().dtype))
+    """`output` becomes one number everywhere in this shape and type."""
+    return _become(output, np.full(tuple(shape), value), dtype)
+
+
+def _become(output: Tensor, values: np.ndarray, kind: object) -> Tensor:
+    dtype = output.dtype if kind is None else dtypes.dtype(kind) if isinstance(kind, int) else kind
+    output._value = paddle.to_tensor(values.astype(dtypes.to_numpy(dtype)))._value
+    output._version += 1
     return output
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ from framework.paddle._kernel.dispatch import execute, run
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.names import IN_PLACE, METHODS
+from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops import arithmetic, logic
 
@@ -69,6 +71,17 @@ def replace_value(tensor: Tensor, result: Tensor) -> Tensor:
     return tensor
 
 
+def is_variable(x: object, name: str) -> bool:
+    """Whether `x` belongs to a static program, where Paddle's in-place functions change nothing; this is said."""
+    if not (isinstance(x, Tensor) and isinstance(x._value, Symbol)):
+        return False
+    text = (
+        f"In static graph mode, {name}() is the same as {name[:-1]}() and does not perform inplace operation."
+    )
+    warnings.warn(text, stacklevel=3)
+    return True
+
+
 # Whose second operand must not give the first another shape.
 _KEEP_SHAPE = frozenset(
     (
@@ -81,11 +94,14 @@ _KEEP_SHAPE = frozenset(
 
 
 def in_place(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor]:
-    """The form of an operation that replaces its first argument and returns it."""
+    """The form of an operation that replaces its first argument and returns it; a variable of a static program
+    stays what it is, and the result is another one, as in Paddle."""
 
     @functools.wraps(function)
     def change(x: Tensor, *args: object, **kwargs: object) -> Tensor:
         result = function(x, *args, **kwargs)
+        if is_variable(x, name):
+            return result
         if name in _KEEP_SHAPE and result._value.shape != x._value.shape:
             raise ShapeError(
                 "the result broadcasts to another shape than that of the Tensor that is changed in place",

@@ -11,6 +11,7 @@ from jax.core import Tracer
 
 from framework.paddle._kernel.dtypes import dtype as Dtype
 from framework.paddle._kernel.errors import UnknownSetting, ValueNeeded
+from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.tensor import Tensor
 
 P = ParamSpec("P")
@@ -53,15 +54,26 @@ def thaw(value: object) -> object:
     return value
 
 
+def name_results(result: object, name: str) -> None:
+    """Name the results of a recorded operation as its caller asks, with Paddle's end."""
+    for index, tensor in enumerate(result if isinstance(result, tuple | list) else [result]):
+        if isinstance(tensor, Tensor):
+            tensor.name = f"{name}.tmp_{index}"
+
+
 def takes_variables(function: Callable[P, R]) -> Callable[P, R]:
     """A function whose sizes, axes and counts may be variables of a static program."""
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            return function(*args, **kwargs)
+            result = function(*args, **kwargs)
         except ValueNeeded as error:
             return error.record(call, args, kwargs)
+        name = kwargs.get("name")
+        if name and mode.recorder is not None and not any(result is arg for arg in args):
+            name_results(result, str(name))
+        return result
 
     return call
 

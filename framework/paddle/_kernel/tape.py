@@ -11,6 +11,7 @@ import contextlib
 import functools
 import heapq
 import itertools
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from typing import Any, Protocol, runtime_checkable
 
@@ -212,7 +213,8 @@ def backward(
     grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool = False,
 ) -> None:
-    """Add the gradient of every leaf below `tensors` to its `grad`.
+    """Add the gradient of every leaf below `tensors` to its `grad`. Where nothing wants one, nothing happens, as in
+    Paddle, but for a warning.
 
     Raises:
         RuntimeError: a part of the graph was freed by an earlier call without `retain_graph=True`.
@@ -221,10 +223,12 @@ def backward(
     roots = _as_list(tensors)
     starts = [None] * len(roots) if grad_tensors is None else _as_list(grad_tensors)
     if all(root.stop_gradient for root in roots):
-        raise RuntimeError(
+        warnings.warn(
             "backward(): the Tensor has no history that leads to one that wants a gradient. Set stop_gradient = False "
-            "on an input before the computation, and run it outside of paddle.no_grad()."
+            "on an input before the computation, and run it outside of paddle.no_grad().",
+            stacklevel=2,
         )
+        return
     if at_backward:
         begin_backward()
     gradients = _Gradients(create_graph=False)

@@ -76,6 +76,32 @@ def momentum_(
     return param, velocity, master_param
 
 
+def merged_momentum_(
+    param: Sequence[Tensor],
+    grad: Sequence[Tensor],
+    velocity: Sequence[Tensor],
+    learning_rate: Sequence[Tensor],
+    master_param: Sequence[Tensor] | None,
+    mu: float,
+    use_nesterov: bool = False,
+    regularization_method: Sequence[str] = (),
+    regularization_coeff: Sequence[float] = (),
+    multi_precision: bool = False,
+    rescale_grad: float = 1.0,
+) -> tuple[Sequence[Tensor], Sequence[Tensor], Sequence[Tensor | None]]:
+    """As `momentum_`, of many parameters, which may share a learning rate."""
+    masters = master_param or [None] * len(param)
+    for index, master in enumerate(masters):
+        momentum_(
+            *(param[index], grad[index], velocity[index], learning_rate[min(index, len(learning_rate) - 1)]),
+            *(master, mu, use_nesterov),
+            regularization_method[index] if regularization_method else "",
+            regularization_coeff[index] if regularization_coeff else 0.0,
+            rescale_grad=rescale_grad,
+        )
+    return param, velocity, masters
+
+
 def adagrad_(
     param: Tensor,
     grad: Tensor,

@@ -12,6 +12,10 @@ from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.base.lod_tensor import LoDTensor, flatten
 from framework.paddle.static.program import Program, Variable, default_main_program, in_dynamic_mode
 
+_PADDLE_DTYPE_2_NUMPY_DTYPE = {
+    kind: "uint16" if kind.name == "bfloat16" else kind.name for kind in types.ALL
+}  # packages of Paddle read it
+
 
 def convert_dtype(dtype: object) -> str:
     """The name of a data type: "float32" for `paddle.float32`, numpy's type and "float32".

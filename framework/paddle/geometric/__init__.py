@@ -11,6 +11,7 @@ import numpy as np
 from jax import lax
 
 from framework.paddle._kernel.arguments import Integers
+from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.modules import resolver as _resolver
@@ -120,6 +121,7 @@ def _send(x: Array, src: Array, dst: Array, reduce: str, size: int) -> Array:
     return _reduced(x[src], dst, reduce, size)
 
 
+@checked
 def send_u_recv(
     x: Tensor,
     src_index: Tensor,
@@ -148,6 +150,7 @@ def _send_with_edges(
     return _reduced(_message(x[src], y, message), dst, reduce, size)
 
 
+@checked
 def send_ue_recv(
     x: Tensor,
     y: Tensor,
@@ -169,6 +172,7 @@ def _between(x: Array, y: Array, src: Array, dst: Array, message: str) -> Array:
     return _message(x[src], y[dst], message)
 
 
+@checked
 def send_uv(
     x: Tensor,
     y: Tensor,
@@ -183,6 +187,7 @@ def send_uv(
 
 
 @reads_values
+@checked
 def reindex_graph(
     x: Tensor,
     neighbors: Tensor,
@@ -206,6 +211,7 @@ def reindex_graph(
     return Tensor(sources), Tensor(owners), Tensor(everyone[order])
 
 
+@checked
 def reindex_heter_graph(
     x: Tensor,
     neighbors: Sequence[Tensor],
@@ -246,6 +252,7 @@ def _sampled(
 
 
 @reads_values
+@checked
 def sample_neighbors(
     row: Tensor,
     colptr: Tensor,
@@ -262,6 +269,7 @@ def sample_neighbors(
     return _sampled(row, colptr, None, input_nodes, sample_size, eids, return_eids, where)
 
 
+@checked
 def weighted_sample_neighbors(
     row: Tensor,
     colptr: Tensor,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from framework import paddle
 from framework.paddle._kernel.arguments import Integers
+from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Tensor
@@ -47,6 +48,7 @@ def softmax_mask_fuse_upper_triangle(x: Tensor) -> Tensor:
     return paddle.nn.functional.softmax(paddle.where(seen, x, paddle.full_like(x, -10000.0)))
 
 
+@checked
 def identity_loss(x: Tensor, reduction: str | int = "none") -> Tensor:
     """x, its sum (0), its mean (1): the loss itself."""
     kinds = ("sum", "mean", "none")

@@ -249,7 +249,7 @@ def _exported(
         narrow, wide = (
             lower_program(
                 lambda w, i, is_narrow=is_narrow: traced.lowered(w, i, is_narrow),
-                traced.weights,
+                _narrowed(traced.weights) if is_narrow else traced.weights,
                 inputs,
                 constraints=free.constraints(specs),
             )
@@ -270,6 +270,11 @@ def _exported(
         },
     }
     return Artifact(config, {"float32": narrow}, traced.weights, files={_TRAINING: training})
+
+
+def _narrowed(weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Weights in the types in which engines hold them; the program takes them back to their own."""
+    return {n: w.astype(_NARROW[str(w.dtype)]) if str(w.dtype) in _NARROW else w for n, w in weights.items()}
 
 
 def _with_gradient(program: export.Exported, name: str) -> bytes:

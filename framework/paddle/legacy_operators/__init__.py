@@ -35,15 +35,33 @@ __all__ = [
 def _operators() -> Table:
     from framework.paddle.legacy_operators import (  # few programs run them
         arrays,
+        assignment,
+        detection,
         fusion,
+        hashing,
+        losses,
         matching,
         metrics,
         recurrent,
         sequence,
+        trees,
         updates,
     )
 
-    modules = (arrays, fusion, matching, metrics, recurrent, sequence, updates)
+    modules = (
+        arrays,
+        assignment,
+        detection,
+        fusion,
+        hashing,
+        losses,
+        matching,
+        metrics,
+        recurrent,
+        sequence,
+        trees,
+        updates,
+    )
     return {name: rule for module in modules for name, rule in module.OPERATORS.items()}
 
 

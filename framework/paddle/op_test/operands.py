@@ -97,8 +97,9 @@ def _bind_by_name(
 ) -> tuple[list[object], dict[str, object]]:
     """Inputs in their order, settings by name: for an operator that Paddle 2.6.2 does not have."""
     names = [parameter.name for parameter in parameters[len(slots) :]]
+    typed = {name.partition("_")[2]: value for name, value in attrs.items()}  # fp32_values, int64_values
     return [_single(operands) for operands in slots.values()], {
-        name: attrs[name] for name in names if name in attrs
+        name: attrs.get(name, typed.get(name)) for name in names if name in attrs or name in typed
     }
 
 

@@ -7,8 +7,8 @@ from typing import cast
 
 import numpy as np
 
-from framework.paddle._kernel.kernels import run_kernel
-from framework.paddle._kernel.operators import Slots, is_operator, run_operator
+from framework.paddle._kernel.kernels import run_by_name
+from framework.paddle._kernel.operators import Slots
 from framework.paddle._kernel.selected_rows import SelectedRows
 from framework.paddle._kernel.signatures import Signature, find_signature
 from framework.paddle._kernel.tensor import Tensor
@@ -55,23 +55,23 @@ class Operator:
             for slot, listed in variables.items()
         }
         with guard():
+            before = {
+                slot: _host(listed[0]) for slot, listed in slots.items() if listed
+            }  # kernels update in place
             results = {slot: [_host(one) for one in listed] for slot, listed in self._run(slots).items()}
-            before = {slot: _host(listed[0]) for slot, listed in slots.items() if listed}
         for slot, names in self._outputs.items():
             for name, values in zip(names, results.get(slot, ())):
                 start = before.get(slot.removesuffix("Out"))
                 if selected and start is not None and self._changes_rows_only():
-                    values = _restored(values, start, selected[0].rows())
+                    values = _restored(values, _written_before(scope.var(name), start), selected[0].rows())
                 _write(scope.var(name), values, selected, alone, place)
 
     def _changes_rows_only(self) -> bool:
         return bool(self._settings.get("lazy_mode")) or self.type in _ROWS_CHANGE
 
     def _run(self, slots: Slots) -> Slots:
-        if is_operator(self.type):
-            counts = {slot: len(names) for slot, names in self._outputs.items()}
-            return run_operator(self.type, slots, self._settings, counts)
-        return run_kernel(self.type, slots, self._settings)
+        counts = {slot: len(names) for slot, names in self._outputs.items()}
+        return run_by_name(self.type, slots, self._settings, counts)
 
 
 def create_op(
@@ -104,6 +104,14 @@ def _host(tensor: Tensor) -> np.ndarray:
     if tensor.dtype.name == "bfloat16":
         return convert_float_to_uint16(tensor.astype("float32").numpy())
     return tensor.numpy()
+
+
+def _written_before(variable: ScopeVariable, start: np.ndarray) -> np.ndarray:
+    """What an output holds already, or the input that it follows."""
+    if variable.is_selected_rows():
+        return start
+    array = np.asarray(variable.get_tensor())
+    return array if array.shape == start.shape else start
 
 
 def _restored(values: np.ndarray, before: np.ndarray, rows: list[int]) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.dtypes import to_numpy
-from framework.paddle._kernel.errors import ArgumentTypeError
+from framework.paddle._kernel.errors import ArgumentTypeError, KernelTypeError, require
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 
 __all__ = [
@@ -37,15 +37,21 @@ def cast(x: Tensor, dtype: object) -> Tensor:
     return _cast(x, to_numpy(dtype))
 
 
+def _complex(x: Array, name: str) -> None:
+    require(jnp.iscomplexobj(x), "the Tensor is complex", f"paddle.{name}", x.dtype, KernelTypeError)
+
+
 @operation
 def real(x: Array, name: str | None = None) -> Array:
-    """The real part."""
+    """The real part of complex numbers."""
+    _complex(x, "real")
     return jnp.real(x)
 
 
 @operation
 def imag(x: Array, name: str | None = None) -> Array:
-    """The imaginary part."""
+    """The imaginary part of complex numbers."""
+    _complex(x, "imag")
     return jnp.imag(x)
 
 

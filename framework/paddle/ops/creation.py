@@ -135,6 +135,7 @@ def ones(shape: Sizes, dtype: DTypeLike | None = None, name: str | None = None) 
     return filled(sizes_of(shape), 1, to_numpy_or(dtype, default_numpy()))
 
 
+@checked
 def empty(shape: Sizes, dtype: DTypeLike | None = None, name: str | None = None) -> Tensor:
     """A Tensor whose values say nothing (they are zeros here)."""
     return zeros(shape, dtype)
@@ -172,6 +173,7 @@ def empty_like(x: Tensor, dtype: DTypeLike | None = None, name: str | None = Non
 
 
 @takes_variables
+@checked
 def arange(
     start: TensorLike = 0,
     end: TensorLike | None = None,
@@ -214,6 +216,7 @@ def _linspace(start: Array, stop: Array, num: int, dtype: np.dtype) -> Array:
 
 
 @takes_variables
+@checked
 def linspace(
     start: TensorLike,
     stop: TensorLike,
@@ -233,6 +236,7 @@ def _logspace(start: Array, stop: Array, base: Array, num: int, dtype: np.dtype)
 
 
 @takes_variables
+@checked
 def logspace(
     start: TensorLike,
     stop: TensorLike,
@@ -251,6 +255,7 @@ def _count(num: int | Tensor) -> int:
 
 
 @takes_variables
+@checked
 def eye(
     num_rows: int, num_columns: int | None = None, dtype: DTypeLike | None = None, name: str | None = None
 ) -> Tensor:
@@ -383,10 +388,10 @@ def triu(x: Array, diagonal: int = 0, name: str | None = None) -> Array:
 
 def _check_triangle(name: str, x: jax.Array, diagonal: object) -> None:
     """In the words that Paddle's users know."""
-    if not isinstance(diagonal, int | np.integer):
-        raise ArgumentTypeError(f"diagonal in {name} must be a python Int", received=repr(diagonal))
     if x.ndim < 2:
         raise ShapeError(f"x shape in {name} must be at least 2-D", received=str(x.shape))
+    if not isinstance(diagonal, int | np.integer):
+        raise ArgumentTypeError(f"diagonal in {name} must be a python Int", received=repr(diagonal))
 
 
 def tril_indices(row: int, col: int, offset: int = 0, dtype: DTypeLike | None = "int64") -> Tensor:

@@ -16,7 +16,7 @@ from jax import lax
 
 from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, Arrays, Key, operation
-from framework.paddle._kernel.errors import AssertedError, ShapeError, require
+from framework.paddle._kernel.errors import AssertedError, KernelTypeError, ShapeError, require
 from framework.paddle._kernel.settings import reads_values
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.promotion import as_float, is_float, pair
@@ -66,6 +66,7 @@ def _broadcast_batch(x: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
 def cholesky_solve(x: Array, y: Array, upper: bool = False, name: str | None = None) -> Array:
     """z of A z = x, where y is the Cholesky factor of A."""
     _matrices(y, "cholesky_solve")
+    require(x.ndim >= 2, "x has 2 or more axes", "paddle.linalg.cholesky_solve", x.shape)
     x, y = _broadcast_batch(*pair(x, y))
     first = lax.linalg.triangular_solve(
         y, x, left_side=True, lower=not upper, transpose_a=upper, conjugate_a=upper
@@ -211,6 +212,9 @@ def eigvalsh(x: Array, UPLO: str = "L", name: str | None = None) -> Array:
 def eig(x: Array, name: str | None = None) -> tuple[Array, Array]:
     """The complex eigenvalues and eigenvectors (columns) of square matrices. It runs on the CPU."""
     _matrices(x, "eig")
+    require(
+        x.dtype.kind in "fc", "floating or complex numbers", "paddle.linalg.eig", x.dtype, KernelTypeError
+    )
     return _eig(x)
 
 

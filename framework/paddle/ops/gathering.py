@@ -135,14 +135,21 @@ def scatter(x: Array, index: Array, updates: Array, overwrite: bool = True, name
 def scatter_nd_add(x: Array, index: Array, updates: Array, name: str | None = None) -> Array:
     """`x` with updates added at the positions along the last axis of `index`."""
     require(x.dtype == updates.dtype, "x and updates of one type", "paddle.scatter_nd_add", updates.dtype)
-    return x.at[_coordinates(index, x.ndim, "paddle.scatter_nd_add")].add(updates.astype(x.dtype))
+    return _added(x, _coordinates(index, x.ndim, "paddle.scatter_nd_add"), updates)
+
+
+def _added(x: jax.Array, place: tuple[jax.Array, ...], updates: jax.Array) -> jax.Array:
+    """`updates` added at positions; positions of no numbers mean the whole of `x`, once for each."""
+    if not place:
+        return x + updates.reshape(-1, *x.shape).sum(0).astype(x.dtype)
+    return x.at[place].add(updates.astype(x.dtype))
 
 
 @operation
 def scatter_nd(index: Array, updates: Array, shape: Sequence[int], name: str | None = None) -> Array:
     """Zeros of this shape with updates added at the positions along the last axis of `index`."""
     zeros = jnp.zeros(whole_numbers(shape), updates.dtype)
-    return zeros.at[_coordinates(index, zeros.ndim, "paddle.scatter_nd")].add(updates)
+    return _added(zeros, _coordinates(index, zeros.ndim, "paddle.scatter_nd"), updates)
 
 
 @operation

@@ -306,7 +306,10 @@ def setitem(x: Tensor, item: object, value: TensorLike) -> Tensor:
         if x._value.shape[: item.ndim] != item._value.shape:
             _plan(x, item)  # raises
         return _where_mask(x, item, value)
-    plan, data = _plan(x, item)
+    try:
+        plan, data = _plan(x, item)
+    except ValueNeeded as error:  # bounds of a static program
+        return error.record(setitem, (x, item, value), {})
     return run(_setters.get(plan) or _compiled(plan, _setters, _set), (x, value, *data))
 
 

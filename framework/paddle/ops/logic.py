@@ -11,7 +11,7 @@ import numpy as np
 
 from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, operation
-from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.errors import ShapeError, require
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.promotion import pair
 from framework.paddle.ops.rows import named
@@ -60,6 +60,18 @@ def equal_all(x: Array, y: Array, name: str | None = None) -> Array:
     return jnp.array_equal(*pair(x, y))
 
 
+def _tolerance(value: Array | float, name: str) -> Array | float:
+    """A number, or the one of an array in float64."""
+    if not hasattr(value, "dtype") or isinstance(value, np.generic):
+        return value
+    array = jnp.asarray(value)
+    holds = array.size == 1 and array.dtype == np.float64
+    require(
+        holds, "rtol and atol are one number of float64 each", f"paddle.{name}", f"{array.dtype}{array.shape}"
+    )
+    return array.reshape(())
+
+
 @operation(differentiable=False)
 def isclose(
     x: Array,
@@ -71,7 +83,7 @@ def isclose(
 ) -> Array:
     """|x - y| <= atol + rtol |y|, element by element; NaN equals NaN where `equal_nan`."""
     x, y = pair(x, y)
-    return jnp.isclose(x, y, rtol, atol, equal_nan)
+    return jnp.isclose(x, y, _tolerance(rtol, "isclose"), _tolerance(atol, "isclose"), equal_nan)
 
 
 @operation(differentiable=False)
@@ -85,7 +97,7 @@ def allclose(
 ) -> Array:
     """Whether `isclose` holds everywhere."""
     x, y = pair(x, y)
-    return jnp.all(jnp.isclose(x, y, rtol, atol, equal_nan))
+    return jnp.all(jnp.isclose(x, y, _tolerance(rtol, "allclose"), _tolerance(atol, "allclose"), equal_nan))
 
 
 def _into(out: Tensor | None, result: Tensor) -> Tensor:

@@ -135,6 +135,7 @@ def randint(
     return _integers(low, high, sizes_of(shape), to_numpy_or(dtype, np.dtype(np.int64)))
 
 
+@checked
 def randint_like(
     x: Tensor, low: int = 0, high: int | None = None, dtype: object = None, name: str | None = None
 ) -> Tensor:
@@ -161,6 +162,7 @@ def _randperm(key: Key, n: int, dtype: np.dtype) -> Array:
 
 
 @takes_variables
+@checked
 def randperm(n: int, dtype: object = "int64", name: str | None = None) -> Tensor:
     """0 to n - 1 in a random order."""
     return _randperm(int(freeze(n)), to_numpy_or(dtype, np.dtype(np.int64)))

@@ -15,7 +15,7 @@ from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.dtypes import to_numpy
 from framework.paddle._kernel.errors import ArgumentTypeError, ShapeError, require
-from framework.paddle._kernel.methods import replace_value
+from framework.paddle._kernel.methods import is_variable, replace_value
 from framework.paddle._kernel.random import default_generator
 from framework.paddle._kernel.settings import reads_values, takes_variables
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
@@ -78,7 +78,8 @@ def where_(
     """`where` that replaces x."""
     if x is None or y is None:
         raise ShapeError("x and y are needed", where="paddle.where_", received="None")
-    return replace_value(x, broadcast_to(_where(condition, x, y), x.shape))
+    result = broadcast_to(_where(condition, x, y), x.shape)
+    return result if is_variable(x, "where_") else replace_value(x, result)
 
 
 @reads_values
@@ -215,6 +216,7 @@ def kthvalue(
 ) -> tuple[Array, Array]:
     """The k-th smallest element (counted from 1) along an axis (None: the last), and its position."""
     if x.ndim == 0:
+        require(k == 1, "a 0-D Tensor has one element", "paddle.kthvalue", k)
         return x, jnp.zeros((), jnp.int64)
     place = normalize_axis(-1 if axis is None else axis, x.ndim, "paddle.kthvalue")
     _has(k, x, place, "paddle.kthvalue")

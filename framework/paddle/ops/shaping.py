@@ -17,6 +17,7 @@ from framework.paddle._kernel.dispatch import Array, Arrays, freeze, operation
 from framework.paddle._kernel.dtypes import INEXACT, to_numpy
 from framework.paddle._kernel.dtypes import dtype as Dtype
 from framework.paddle._kernel.errors import AssertedError, IntegerError, ShapeError, require
+from framework.paddle._kernel.settings import reads_values
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.promotion import axes_of
 
@@ -209,6 +210,8 @@ def unsqueeze(x: Array, axis: Whole, name: str | None = None) -> Array:
 def flatten(x: Array, start_axis: int = 0, stop_axis: int = -1, name: str | None = None) -> Array:
     """The axes from `start_axis` to `stop_axis` as one."""
     if x.ndim == 0:
+        for axis in (start_axis, stop_axis):
+            require(axis in (0, -1), "the axis of a 0-D Tensor is 0 or -1", "paddle.flatten", axis)
         return x.reshape(1)
     start = normalize_axis(whole_number(start_axis), x.ndim, "paddle.flatten")
     stop = normalize_axis(whole_number(stop_axis), x.ndim, "paddle.flatten")
@@ -353,6 +356,8 @@ def parts_at(x: Array, places: Array, axis: int | None = None) -> Array:
     return jnp.take(x, places, axis)
 
 
+@reads_values
+@checked
 def repeat_interleave(
     x: Tensor, repeats: TensorLike, axis: int | None = None, name: str | None = None
 ) -> Tensor:

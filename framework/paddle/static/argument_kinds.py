@@ -53,7 +53,7 @@ def check_call(function: Callable[..., object], args: Sequence[object], kwargs: 
         return
     name, kinds, parameters = listed
     arguments = dict(zip(parameters, args, strict=False)) | dict(kwargs)
-    if arguments.get("reduction", "none") not in _REDUCTIONS:
+    if not isinstance(arguments.get("reduction", 0), int) and arguments["reduction"] not in _REDUCTIONS:
         return  # losses refuse that first, by a ValueError
     for kind in kinds:
         if kind.parameter in arguments:

@@ -123,10 +123,11 @@ def defer(
             raise error
         if id(variable) in op.settings:
             raise error
-        op.settings[id(variable)] = variable
-        number = constant(default_main_program(), variable)
-        if number is not None:
-            op.constants[id(variable)] = number
+        for setting in (variable, *_bounds([*args, *kwargs.values()])):
+            op.settings[id(setting)] = setting
+            number = constant(default_main_program(), setting)
+            if number is not None:
+                op.constants[id(setting)] = number
         try:
             return _recorded(op)
         except ValueNeeded as another:
@@ -285,13 +286,26 @@ def _leaves(value: object) -> Iterable[Any]:
     if isinstance(value, list | tuple):
         for item in value:
             yield from _leaves(item)
+    elif isinstance(value, slice):
+        yield from (value.start, value.stop, value.step)
     else:
         yield value
+
+
+def _bounds(value: object) -> Iterable[Variable]:
+    """The variables that bound slices: all of them are numbers, where one must be."""
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from _bounds(item)
+    elif isinstance(value, slice):
+        yield from (bound for bound in _leaves(value) if isinstance(bound, Variable))
 
 
 def _mapped(value: object, function: Callable[[Tensor], object]) -> object:
     if isinstance(value, list | tuple):
         return type(value)([_mapped(item, function) for item in value])
+    if isinstance(value, slice):
+        return slice(*(_mapped(bound, function) for bound in (value.start, value.stop, value.step)))
     return function(value) if isinstance(value, Tensor) else value
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.dtypes import INEXACT
+from framework.paddle._kernel.kernels import run_by_name
 from framework.paddle._kernel.mode import mode, recorder_scope
-from framework.paddle._kernel.operators import run_operator
 from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tensor import Tensor, wrap
 from framework.paddle._kernel.x64 import x64
@@ -51,10 +51,10 @@ class OperatorOp(Op):
         """Its outputs; with the lengths of sequences that `values` has, which takes those of the outputs."""
         counts = {slot: len(tensors) for slot, tensors in self.output_slots.items()}
         if values is None or not values.lengths:
-            return run_operator(self.type, slots, self.attrs, counts)
+            return run_by_name(self.type, slots, self.attrs, counts)
         lengths = {s: [values.lengths.get(id(t)) for t in ts] for s, ts in self.input_slots.items()}
         output_lengths: dict[str, Levels] = {}
-        results = run_operator(self.type, slots, self.attrs, counts, lengths, output_lengths)
+        results = run_by_name(self.type, slots, self.attrs, counts, lengths, output_lengths)
         for slot, levels in output_lengths.items():
             for target in self.output_slots.get(slot, ()):
                 values.lengths[id(target)] = levels

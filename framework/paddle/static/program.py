@@ -16,8 +16,8 @@ from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.arguments import DTypeLike
 from framework.paddle._kernel.dispatch import KEY, Compiled, execute
 from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.kernels import has_operator
 from framework.paddle._kernel.mode import mode, set_recorder
-from framework.paddle._kernel.operators import is_operator
 from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, wrap
 from framework.paddle.nn.layer import create_parameter as create_parameter
@@ -214,7 +214,7 @@ class Block:
     ) -> OperatorOp:
         if op_type is None:
             raise ValueError("`type` to initialized an Operator can not be None.")
-        if not is_operator(op_type):
+        if not has_operator(op_type):
             raise ValueError(f'Operator "{op_type}" has not been registered.')
         op = OperatorOp(op_type, slots_of(inputs, self.var), slots_of(outputs, self.var), attrs or {})
         for output in op.outputs if stop_gradient else ():
@@ -294,7 +294,9 @@ class Program:
 
     def find_gradient(self, name: str) -> Variable | None:
         """The gradient of a variable of the last loss that has gradients ("x@GRAD"); None: there is none."""
-        source = self.global_block().vars.get(name.removesuffix("@GRAD")) if name.endswith("@GRAD") else None
+        if not name.endswith("@GRAD"):
+            return None
+        source = {tensor.name: tensor for tensor in self.list_vars()}.get(name.removesuffix("@GRAD"))
         if source is None:
             return None
         gradients = (op.gradient_of(source, self) for op in reversed(self.ops))

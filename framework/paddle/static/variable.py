@@ -97,6 +97,12 @@ class Variable(Tensor):
             raise TypeError("len() of a 0-D variable")
         return self.shape[0]
 
+    def __setitem__(self, item: object, value: object) -> None:
+        raise RuntimeError(
+            "In static mode, the __setitem__ (looks like: x[indices] = values) should not be used. Please use "
+            "x = paddle.static.setitem(x, indices, values)"
+        )
+
     def detach(self) -> Tensor:
         from framework import paddle
 

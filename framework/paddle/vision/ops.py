@@ -17,6 +17,7 @@ from framework.core.errors import InputError
 from framework.nn.functional import boxes as core_boxes
 from framework.nn.functional import deform, proposals, roi, yolo
 from framework.paddle import nn
+from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.settings import reads_values
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
@@ -267,6 +268,7 @@ def matrix_nms(
 
 
 @reads_values
+@checked
 def distribute_fpn_proposals(
     fpn_rois: Tensor,
     min_level: int,
@@ -292,6 +294,7 @@ def distribute_fpn_proposals(
 
 
 @reads_values
+@checked
 def generate_proposals(
     scores: Tensor,
     bbox_deltas: Tensor,

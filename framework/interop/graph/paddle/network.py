@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TypedDict
 
 import jax
@@ -44,9 +45,29 @@ def _matmul(a: Arguments) -> Item:
         bool(a.attr(new, a.attr(old, False)))
         for new, old in (("trans_x", "transpose_X"), ("trans_y", "transpose_Y"))
     ]
-    y = a.onnx("MatMul", _swapped(a["X"], flags[0]), _swapped(a["Y"], flags[1]))
+    x, y = _swapped(a["X"], flags[0]), _swapped(a["Y"], flags[1])
+    heads = int(a.attr("head_number", 1))
+    y = a.onnx("MatMul", x, y) if heads == 1 else _matmul_heads(a, x, y, heads)
     alpha = a.attr("alpha", 1.0)
     return y if alpha == 1 else a.onnx("Mul", y, a.number_like(y, alpha))
+
+
+def _matmul_heads(a: Arguments, x: Item, y: Item, heads: int) -> Item:
+    """The products of the columns of X, in so many blocks, with the blocks of rows of Y (of columns, where Y has only
+    as many rows as a block), side by side."""
+    *batch, rows, width = shape_of(x)
+    *_, height, columns = shape_of(y)
+    block = width // heads
+    split = [*batch, block, heads, columns // heads] if height == block else [*batch, heads, block, columns]
+    axes = list(range(len(batch)))
+    before = [*axes, len(axes) + 1, len(axes), len(axes) + 2]
+    left = a.onnx("Reshape", x, dims_array([*batch, rows, heads, block]))
+    right = a.onnx("Reshape", y, dims_array(split))
+    right = a.onnx("Transpose", right, perm=before) if height == block else right
+    product = a.onnx("MatMul", a.onnx("Transpose", left, perm=before), right)
+    return a.onnx(
+        "Reshape", a.onnx("Transpose", product, perm=before), dims_array([*batch, rows, heads * split[-1]])
+    )
 
 
 @operator("mul")
@@ -277,9 +298,19 @@ def _resize(a: Arguments) -> Item:
     corners = bool(a.attr("align_corners", True)) and mode != "nearest"
     data = x.channels_last()
     if mode == "nearest" and a.attr("align_corners", True):
-        raise a.call.error("nearest with align_corners is not supported", ShapeError, fix="export it without")
+        return a.as_given(Value(_nearest_corners(a, data, size), channels_last(x.ndim)), "data_layout")
     y = F.interpolate(data, size, None, mode, corners, 0 if corners else int(a.attr("align_mode", 1)))
     return a.as_given(Value(y, channels_last(x.ndim)), "data_layout")
+
+
+def _nearest_corners(a: Arguments, x: jax.Array, size: Sequence[Dim]) -> jax.Array:
+    """The pixels next to where those of the new size lie, with corners on corners; halves are rounded up."""
+    for axis, (after, before) in enumerate(zip(size, x.shape[1:-1]), start=1):
+        if not (isinstance(after, int) and isinstance(before, int)):
+            raise a.call.error("nearest with align_corners needs known sizes", ShapeError, received=str(size))
+        ratio = np.float32((before - 1) / (after - 1) if after > 1 else 0)
+        x = jnp.take(x, (ratio * np.arange(after, dtype=np.float32) + np.float32(0.5)).astype(int), axis)
+    return x
 
 
 def _wanted_size(a: Arguments, size: tuple[Dim, ...]) -> list[Dim]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import jax
@@ -148,14 +149,39 @@ def _add_position_encoding(a: Arguments) -> Item:
     return Value.of(x * a.attr("alpha", 1.0) + jnp.asarray(table, x.dtype) * a.attr("beta", 1.0))
 
 
+def _show_features(x: jax.Array, use_cvm: bool) -> jax.Array:
+    if not use_cvm:
+        return x[:, 2:]
+    shows = jnp.log(x[:, :1] + 1)
+    return jnp.concatenate([shows, jnp.log(x[:, 1:2] + 1) - shows, x[:, 2:]], 1)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
+def _trained_features(x: jax.Array, counts: jax.Array, use_cvm: bool) -> jax.Array:
+    """Paddle's rule: the gradient of the two columns is `counts`, for the table of a parameter server to add up."""
+    del counts
+    return _show_features(x, use_cvm)
+
+
+def _features_forward(x: jax.Array, counts: jax.Array, use_cvm: bool) -> tuple[jax.Array, jax.Array]:
+    return _show_features(x, use_cvm), counts
+
+
+def _features_backward(use_cvm: bool, counts: jax.Array, gradient: jax.Array) -> tuple[jax.Array, jax.Array]:
+    rest = gradient[:, 2:] if use_cvm else gradient
+    return jnp.concatenate([counts.reshape(-1, 2).astype(rest.dtype), rest], 1), jnp.zeros_like(counts)
+
+
+_trained_features.defvjp(_features_forward, _features_backward)
+
+
 @operator("cvm", main="Y")
 def _cvm(a: Arguments) -> Item:
     """Features behind shows and clicks, which become logarithms or go."""
-    x = a.array("X")
-    if not a.attr("use_cvm", True):
-        return Value.of(x[:, 2:])
-    shows = jnp.log(x[:, :1] + 1)
-    return Value.of(jnp.concatenate([shows, jnp.log(x[:, 1:2] + 1) - shows, x[:, 2:]], 1))
+    use_cvm = bool(a.attr("use_cvm", True))
+    if a.get("CVM") is None:
+        return Value.of(_show_features(a.array("X"), use_cvm))
+    return Value.of(_trained_features(a.array("X"), a.array("CVM"), use_cvm))
 
 
 @operator("iou_similarity")

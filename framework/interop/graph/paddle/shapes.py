@@ -433,6 +433,8 @@ def _logical(a: Arguments) -> Item:
 
 @operator("cumsum")
 def _cumsum(a: Arguments) -> Item:
+    if rank(a["X"]) == 0:
+        return a["X"]
     x, axis = a["X"], axis_of(a, a["X"], default=-1, tensor="AxisTensor")
     if a.attr("flatten", False):
         x, axis = a.onnx("Reshape", x, np.array([-1], np.int64)), 0

@@ -107,6 +107,7 @@ def _scaled(x: Array, factor: Array) -> Array:
     return (x * factor).astype(x.dtype)
 
 
+@checked
 def dropout(
     x: Tensor,
     p: float = 0.5,
@@ -330,7 +331,7 @@ def sequence_mask(
     x: Tensor, maxlen: int | None = None, dtype: DTypeLike = "int64", name: str | None = None
 ) -> Tensor:
     """1 where a place is below the length: [...] -> [..., maxlen]; maxlen is by default the largest length."""
-    if maxlen is None:
+    if maxlen is None or (isinstance(maxlen, int) and maxlen < 0):
         lengths = x.numpy()
         maxlen = int(lengths.max()) if lengths.size else 0
     return _sequence_mask(x, int(maxlen), dtype)

@@ -115,7 +115,7 @@ def _max_unpool(
 ) -> jax.Array:
     _refuse_last(data_format)
     windows = _windows(function, kernel_size, stride, padding, data_format)
-    size = None if output_size is None else [int(n) for n in output_size]
+    size = None if output_size is None else [int(np.asarray(n).reshape(())) for n in output_size]
     if size is not None and len(size) == x.ndim:
         size = size[2:]
     out = function(to_last(x, data_format), to_last(indices, data_format), *windows, output_size=size)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 
-from framework.paddle._kernel.errors import AssertedError, ShapeError, require
+from framework.paddle._kernel.errors import AssertedError, IntegerError, ShapeError, require
 
 Arguments: TypeAlias = Mapping[str, Any]
 Requirement: TypeAlias = Callable[[str, Arguments], None]
@@ -102,6 +102,14 @@ def _flag(name: str) -> Requirement:
     return check
 
 
+def _integer(name: str) -> Requirement:
+    def check(where: str, arguments: Arguments) -> None:
+        number = arguments[name]
+        require(isinstance(number, int | np.integer), f"{name} is an integer", where, number, IntegerError)
+
+    return check
+
+
 def _positive(name: str) -> Requirement:
     def check(where: str, arguments: Arguments) -> None:
         require(arguments[name] > 0, f"{name} is above 0", where, arguments[name])
@@ -182,7 +190,7 @@ REQUIREMENTS: Mapping[str, Requirement] = MappingProxyType(
         "adaptive_avg_pool2d": _formats("NCHW", "NHWC"),
         "adaptive_avg_pool3d": _formats("NCDHW", "NDHWC"),
         "avg_pool2d": _without_ceil_mode,
-        "channel_shuffle": _all(_axes("x", 4), _positive("groups")),
+        "channel_shuffle": _all(_axes("x", 4), _integer("groups"), _positive("groups")),
         "conv1d_transpose": _transposed,
         "conv2d_transpose": _transposed,
         "conv3d_transpose": _transposed,
@@ -200,6 +208,7 @@ REQUIREMENTS: Mapping[str, Requirement] = MappingProxyType(
         "multi_margin_loss": _multi_margin,
         "npair_loss": _not_empty("anchor", "positive"),
         "pad": _pad,
+        "pixel_shuffle": _all(_integer("upscale_factor"), _positive("upscale_factor")),
         "prelu": _prelu,
         "rnnt_loss": _asserted_reduction,
         "triplet_margin_loss": _margin,

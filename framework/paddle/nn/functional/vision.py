@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from framework.nn import functional as core
+from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn.functional.face import channels_first, face
@@ -29,6 +30,7 @@ def _affine_grid(theta: Array, out_shape: Any, align_corners: bool) -> Array:
     return core.affine_grid(theta, (out_shape[0], *out_shape[2:], out_shape[1]), align_corners)
 
 
+@checked
 def affine_grid(theta: Tensor, out_shape: Any, align_corners: bool = True, name: str | None = None) -> Tensor:
     """The points that `grid_sample` reads for affine maps theta [N, 2, 3], for results [N, C, H, W]."""
     shape = out_shape.tolist() if isinstance(out_shape, Tensor) else [int(n) for n in out_shape]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from framework import paddle
-from framework.paddle import static
+from framework.paddle import inference, static
+from framework.paddle.ops.indexing import setitem
 
 
 @pytest.fixture(autouse=True)
@@ -67,3 +69,40 @@ def test_errors_are_paddles() -> None:
         block.append_op()
     with pytest.raises(ValueError, match='Operator "no_such_op" has not been registered'):
         block.append_op(type="no_such_op")
+
+
+def test_gradients_of_any_variable_are_there_by_name_and_bounds_of_slices_may_be_variables():
+    x = static.data("x", [2, 3], "float32")
+    x.stop_gradient = False
+    y = x * x
+    first, last = paddle.full([], 0, "int32"), paddle.full([], 1, "int32")
+    z = setitem(y, (0, slice(first, last)), 0.0)
+    static.append_backward(z.sum())
+    block = static.default_main_program().global_block()
+    fetches = [block.var(f"{y.name}@GRAD"), "x@GRAD", z]
+    results = static.Executor().run(feed={"x": np.ones([2, 3], "float32")}, fetch_list=fetches)
+    assert results[0].tolist() == [[0, 1, 1], [1, 1, 1]] and results[1].tolist() == [[0, 2, 2], [2, 2, 2]]
+    assert results[2].tolist() == [[0, 1, 1], [1, 1, 1]]
+    with pytest.raises(ValueError, match="not in this block"):
+        block.var("nothing@GRAD")
+
+
+def test_results_have_the_name_that_the_caller_gives():
+    results = paddle.linspace(0, 1, 5, name="line"), paddle.logspace(0, 1, 5, name="log")
+    assert [result.name for result in results] == ["line.tmp_0", "log.tmp_0"]
+
+
+def test_an_exported_program_may_hold_64_bit_constants(tmp_path: Path):
+    x = static.data("x", [2, 3, 4], "float32")
+    out = paddle.sum(paddle.nn.Linear(4, 5)(x), paddle.assign(np.array([1, 2])))
+    executor = static.Executor()
+    executor.run(static.default_startup_program())
+    array = np.ones([2, 3, 4], "float32")
+    expected = executor.run(feed={"x": array}, fetch_list=[out])[0]
+    static.save_inference_model(str(tmp_path / "model"), [x], [out], executor)
+    config = inference.Config(str(tmp_path / "model.pdmodel"), str(tmp_path / "model.pdiparams"))
+    predictor = inference.create_predictor(config)
+    predictor.get_input_handle("x").copy_from_cpu(array)
+    predictor.run()
+    result = predictor.get_output_handle(predictor.get_output_names()[0]).copy_to_cpu()
+    np.testing.assert_allclose(result, expected, rtol=1e-6)

@@ -22,6 +22,8 @@ IMAGES = paddle.ones([1, 4, 2, 2])
         lambda: X.astype("abc"),
         lambda: paddle.eye(-1),
         lambda: paddle.eye(2.5),
+        lambda: F.channel_shuffle(IMAGES, 2.5),
+        lambda: F.pixel_shuffle(IMAGES, 2.5),
         lambda: paddle.tril_indices(4.0, 4, 2),
         lambda: paddle.triu_indices(4, -1),
         lambda: paddle.argmax(X, axis=1.5),
@@ -46,6 +48,10 @@ def test_a_wrong_kind_is_a_type_error(call: Callable[[], object]):
         lambda: paddle.expand(paddle.ones([2, 1]), [2, 0]),
         lambda: paddle.expand(paddle.ones([1]), [1] * 9),
         lambda: paddle.histogram(X, 4, min=1),
+        lambda: paddle.kthvalue(X[0, 0], 8),
+        lambda: paddle.tril(X[0], None),
+        lambda: paddle.flatten(X[0, 0], 1),
+        lambda: paddle.linalg.cholesky_solve(X[0], X[:3, :3]),
         lambda: paddle.index_select(X, paddle.to_tensor([0, 5]), 1),
         lambda: F.maxout(IMAGES, 1),
         lambda: F.maxout(IMAGES, 3),
@@ -57,6 +63,25 @@ def test_a_wrong_kind_is_a_type_error(call: Callable[[], object]):
 def test_a_wrong_value_is_an_invalid_argument(call: Callable[[], object]):
     with pytest.raises(ValueError, match="InvalidArgument"):
         call()
+
+
+def test_a_type_without_a_kernel_is_a_runtime_error():
+    for function, x in (
+        (paddle.real, X),
+        (paddle.imag, X),
+        (paddle.linalg.eig, paddle.eye(2, dtype="int64")),
+    ):
+        with pytest.raises(RuntimeError, match="complex"):
+            function(x)
+
+
+@pytest.mark.parametrize("function", [paddle.isclose, paddle.allclose])
+def test_a_tolerance_is_one_number_of_float64(function: Callable[..., paddle.Tensor]):
+    tolerances = paddle.to_tensor([0.5], "float64"), paddle.to_tensor([0.0], "float64")
+    assert bool(function(X, X * 1.4, *tolerances).all()) and not bool(function(X, X * 1.4).all())
+    for wrong in (paddle.to_tensor([0.5, 0.5], "float64"), paddle.to_tensor([1], "int32")):
+        with pytest.raises(ValueError, match="one number"):
+            function(X, X, wrong)
 
 
 def test_labels_that_are_no_class():
@@ -123,6 +148,16 @@ class TestStaticMode:
             lambda x: paddle.cummax(x, dtype="float32"),
             lambda x: paddle.logical_and(x, [True]),
             lambda x: paddle.where(x, x, x),
+            lambda x: paddle.logspace([0], 10, 5),
+            lambda x: paddle.linspace(0, 10, 1.5),
+            lambda x: paddle.eye(3, dtype="int8"),
+            lambda x: paddle.empty([2], "int8"),
+            lambda x: paddle.cast(x, "complex64"),
+            lambda x: paddle.sum(x, axis="0"),
+            lambda x: paddle.tile(x, 2),
+            lambda x: F.dropout(x),
+            lambda x: F.ctc_loss(np.ones([5, 2, 4], "float32"), x, x, x),
+            lambda x: F.rnnt_loss(x, x, x, x),
             lambda x: paddle.allclose(x.astype("float32"), x.astype("float32"), rtol=1),
         ],
     )
@@ -145,3 +180,15 @@ class TestStaticMode:
     def test_the_table_names_parameters_that_the_functions_have(self):
         for name, kinds, parameters in argument_kinds._listed().values():
             assert {kind.parameter for kind in kinds} <= set(parameters), name
+
+
+def test_a_position_of_no_numbers_is_the_whole_tensor():
+    index, updates = paddle.zeros([2, 0], "int64"), paddle.ones([2, 3, 4])
+    assert (paddle.scatter_nd_add(X, index, updates) - X).numpy().tolist() == [[2] * 4] * 3
+    assert F.sequence_mask(paddle.to_tensor([1, 3]), -1).shape == [2, 3]
+
+
+def test_a_data_type_has_a_number():
+    assert paddle.dtype(int(paddle.float64)) is paddle.float64 and paddle.dtype("int32") is paddle.int32
+    with pytest.raises(TypeError, match="data type"):
+        paddle.dtype(99)

@@ -11,7 +11,13 @@ import numpy as np
 import pytest
 
 from framework import paddle
-from framework.paddle.op_test import OpTest, convert_float_to_uint16, convert_uint16_to_float
+from framework.paddle import static
+from framework.paddle.op_test import (
+    OpTest,
+    convert_float_to_uint16,
+    convert_uint16_to_float,
+    paddle_static_guard,
+)
 
 X = np.random.RandomState(0).uniform(0.1, 1, (3, 4))
 
@@ -147,3 +153,46 @@ def test_float16_is_not_checked_on_a_cpu():
     case.check_output()
     case.check_grad(["X"], "Out")
     assert isinstance(case, unittest.TestCase)
+
+
+def test_the_operator_runs_where_the_function_returns_none_of_the_outputs():
+    one = np.ones(3, np.float32)
+    slots = {"Param": one, "Grad": one, "Moment": one, "LearningRate": one[:1]}
+    outputs = {"ParamOut": one - 1 / np.sqrt(np.float32(2)), "MomentOut": 2 * one}
+    case = _case(op_type="adagrad", inputs=slots, outputs=outputs, attrs={}, python_out_sig=["Out"])
+    case.python_api = lambda *arguments: arguments[0]
+    case.check_output()
+    arrays, names = case._calc_output(None)
+    assert names == ["ParamOut", "MomentOut"] and arrays[1].tolist() == [2, 2, 2]
+
+
+def test_kernels_are_operators_of_static_programs():
+    with paddle_static_guard(), static.program_guard(static.Program(), static.Program()):
+        x = static.data("x", [2, 3], "float32")
+        block = static.default_main_program().global_block()
+        names = ("velocity", "grad", "out", "new")
+        velocity, grad, out, new = (block.create_var(name=n, shape=[2, 3], dtype="float32") for n in names)
+        rate = block.create_var(name="rate", shape=[1], dtype="float32")
+        inputs = {"Param": [x], "Grad": [grad], "Velocity": [velocity], "LearningRate": [rate]}
+        block.append_op("merged_momentum", inputs, {"ParamOut": [out], "VelocityOut": [new]}, {"mu": 0.5})
+        ones = np.ones([2, 3], np.float32)
+        feed = {"x": ones, "grad": ones, "velocity": ones, "rate": np.array([2.0], np.float32)}
+        results = static.Executor().run(feed=feed, fetch_list=[out, new])
+        assert results[0].tolist() == [[-2] * 3] * 2 and results[1].tolist() == [[1.5] * 3] * 2
+
+
+def test_a_variable_of_a_static_program_is_not_changed_in_place():
+    with paddle_static_guard(), static.program_guard(static.Program(), static.Program()):
+        x = static.data("x", [2, 3], "float32")
+        with pytest.warns(UserWarning, match="does not perform inplace"):
+            results = [x.exp_(), paddle.reshape_(x, [3, 2]), paddle.where_(x > 0, x, x)]
+        assert tuple(x.shape) == (2, 3) and all(result is not x for result in results)
+        with pytest.raises(RuntimeError, match="setitem"):
+            x[0] = 1.0
+
+
+def test_a_kernel_that_fills_a_tensor_gives_it_shape_and_type():
+    out = paddle._C_ops.assign_value_(paddle.zeros([0]), [2, 1], int(paddle.int64), [3, 4])
+    assert out.tolist() == [[3], [4]] and out.dtype == paddle.int64
+    out = paddle._C_ops.full_(paddle.zeros([0]), [2], 5, paddle.float64, None)
+    assert out.tolist() == [5, 5] and out.dtype == paddle.float64
