@@ -149,6 +149,23 @@ class OperationNode(Node):
         return self.values is None
 
 
+class IntegerNode(OperationNode):
+    """The node of an operation whose inputs that want a gradient are integers: as in Paddle the gradients are integers
+    too. They are computed as those of fractions, and not differentiated again."""
+
+    __slots__ = ()
+
+    def pull(self, cotangents: Sequence[Cotangent | None], create_graph: bool) -> Sequence[Cotangent | None]:
+        assert self.values is not None
+        present = tuple(c is not None for c in cotangents)
+        given = [c._value if isinstance(c, Tensor) else c for c in cotangents if c is not None]
+        inputs: list[Any] = list(self.values)
+        values = [v.astype(np.float64) if m else v for v, m in zip(inputs, self.mask, strict=True)]
+        gradients = self.compiled.pullback(self.mask, present).program(*values, *given)
+        types = [v.dtype for v, m in zip(inputs, self.mask, strict=True) if m]
+        return [gradient.astype(kind) for gradient, kind in zip(gradients, types, strict=True)]
+
+
 class LeafNode(Node):
     """Passes a gradient on to a leaf whose value has changed since it was used."""
 
@@ -240,7 +257,7 @@ def _recorded(compiled: Compiled, args: Sequence[object], values: list[object]) 
     multiple = out.__class__ is tuple or out.__class__ is list
     outs = out if multiple else (out,)
     if True not in mask:
-        tensors = tuple([wrap(o) for o in outs])
+        tensors = _recorded_integers(compiled, args, values, outs)
         return tensors if multiple else tensors[0]
     edges = [edge_of(a) for a, m in zip(args, mask, strict=True) if m]  # type: ignore[arg-type]
     node = OperationNode(compiled, values, mask, edges, outs, residual)
@@ -259,6 +276,23 @@ def _recorded(compiled: Compiled, args: Sequence[object], values: list[object]) 
             tensor._node, tensor._index, tensor.stop_gradient = node, index, False
         tensors.append(tensor)
     return tuple(tensors) if multiple else tensors[0]
+
+
+def _recorded_integers(
+    compiled: Compiled, args: Sequence[object], values: Sequence[object], outs: Sequence[jax.Array]
+) -> tuple[Tensor, ...]:
+    """The results of an operation none of whose inputs that want a gradient are fractions."""
+    tensors = tuple([wrap(out) for out in outs])
+    mask = tuple(
+        [isinstance(a, Tensor) and not a.stop_gradient and a._value.dtype.kind in "iu" for a in args]
+    )
+    if True in mask:
+        edges = [edge_of(a) for a, m in zip(args, mask, strict=True) if m]  # type: ignore[arg-type]
+        node = IntegerNode(compiled, values, mask, edges, outs)
+        for index, tensor in enumerate(tensors):
+            if tensor._value.dtype != np.bool_:
+                tensor._node, tensor._index, tensor.stop_gradient = node, index, False
+    return tensors
 
 
 def _called_again(

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+import jax
+import jax.numpy as jnp
 
 from framework.paddle._kernel.dispatch import execute, run
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.names import IN_PLACE, METHODS
+from framework.paddle._kernel.tape import Cotangent, Node, edge_of
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops import arithmetic, logic
 
@@ -49,20 +53,38 @@ _REFLECTED = {
 }
 
 
+class ReplacedNode(Node):
+    """Numbers that do not hang on the values before them took their place: the gradient of those is 0."""
+
+    __slots__ = ("kind",)
+
+    def __init__(self, tensor: Tensor) -> None:
+        super().__init__((edge_of(tensor),), 1)
+        self.kind = jax.typeof(tensor._value)
+
+    def pull(self, cotangents: Sequence[Cotangent | None], create_graph: bool) -> Sequence[Cotangent | None]:
+        return (jnp.zeros(self.kind.shape, self.kind.dtype),)
+
+
 def replace_value(tensor: Tensor, result: Tensor) -> Tensor:
     """Make `tensor` be `result`: its value and its history. What in-place methods do.
 
     Raises:
         RuntimeError: a leaf that wants a gradient would lose it.
     """
-    if mode.grad_enabled and not tensor.stop_gradient and tensor._node is None:
+    if mode.grad_enabled and not tensor.stop_gradient and tensor._node is None and mode.recorder is None:
         raise RuntimeError(
             f"(InvalidArgument) leaf Tensor {tensor.name} that wants a gradient cannot be changed in place: use the "
             "result of the operation without _, or change it under paddle.no_grad()"
         )
+    node = None
+    if result._node is None and mode.grad_enabled and not tensor.stop_gradient and mode.recorder is None:
+        node = ReplacedNode(tensor)
     tensor._value = result._value
     tensor._version += 1
-    if result._node is not None:
+    if node is not None:
+        tensor._node, tensor._index = node, 0
+    elif result._node is not None:
         tensor._node, tensor._index, tensor.stop_gradient = result._node, result._index, False
     elif mode.grad_enabled:
         tensor._node, tensor._index = None, 0

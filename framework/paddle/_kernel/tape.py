@@ -269,9 +269,11 @@ def grad(
 ) -> list[Tensor | None]:
     """The gradients of the sum of `outputs` for each of `inputs`, without touching any `grad`.
 
-    With `create_graph` they have a history and can be differentiated again. Inputs that the outputs do not depend on
-    are an error unless `allow_unused`, which gives None for them.
+    With `create_graph`, and in functions of `to_static`, they have a history and can be differentiated again. Inputs
+    that the outputs do not depend on are an error unless `allow_unused`, which gives None for them.
     """
+    if mode.keys is not None:  # a traced function: gradients are variables of the program, as in Paddle's
+        create_graph, retain_graph = True, True
     roots, targets = _as_list(outputs), _as_list(inputs)
     barred = [] if no_grad_vars is None else _as_list(no_grad_vars)
     starts = [None] * len(roots) if grad_outputs is None else _as_list(grad_outputs)

@@ -313,6 +313,12 @@ class Parameter(Tensor):
     def name(self, name: str) -> None:
         self._name = name
 
+    @property
+    def shape(self) -> list[int]:
+        """A list; a tuple in static mode, as of Paddle's variables: programs compare it with that of arrays."""
+        sizes = self._value.shape
+        return list(sizes) if mode.recorder is None else sizes  # type: ignore[return-value]
+
     def initialize(self) -> None:
         """The first values of a parameter that was made in a `paddle.LazyGuard`; nothing for others."""
         if self._begin is not None and isinstance(self._value, jax.ShapeDtypeStruct):  # no state was loaded

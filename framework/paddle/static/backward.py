@@ -49,6 +49,16 @@ class GradientOp(Op):
                 gradient = wrap(jnp.zeros_like(source._value))
             values[id(variable)] = gradient
 
+    def gradient_of(self, program: Program, variable: Variable) -> Variable | None:
+        """Paddle names the gradient of every variable on the way back from the targets; here it is computed where it
+        is asked for."""
+        if variable.stop_gradient or not any(variable in _below(program, target) for target in self.targets):
+            return None
+        outputs = _gradient_variables(program, [variable])
+        self.sources, self.outputs = [*self.sources, variable], [*self.outputs, *outputs]
+        self.inputs = [*self.inputs, variable]
+        return outputs[0]
+
 
 def _names(no_grad_set: Iterable[Tensor | str] | None) -> set[str]:
     return {v.name if isinstance(v, Tensor) else v for v in no_grad_set or ()}

@@ -11,11 +11,13 @@ import numpy as np
 from framework.core.errors import InputError
 from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.checked import checked
-from framework.paddle._kernel.errors import ArgumentTypeError
+from framework.paddle._kernel.errors import ArgumentTypeError, ShapeError
+from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.jit import control
 from framework.paddle.static.program import (
+    SIZES,
     Op,
     Values,
     Variable,
@@ -64,6 +66,19 @@ def _like(leaf: object, name: str) -> Any:
     )
 
 
+def _joined(first: object, second: object) -> Any:
+    """A new variable for the result of two branches; sizes that differ are not known."""
+    joined = _like(first, "cond")
+    other = second._value if isinstance(second, Tensor) else None
+    if joined is None or other is None or other.ndim != joined.ndim or other.shape == joined._value.shape:
+        return joined
+    sizes = [
+        [n if a == b else unknown for n, a, b in zip(shape, joined._value.shape, other.shape, strict=True)]
+        for shape, unknown in zip((joined._value.shape, joined._value.other), SIZES, strict=True)
+    ]
+    return new_variable(sizes[0], sizes[1], joined._value.dtype, joined.name, joined.stop_gradient)
+
+
 class CondOp(Op):
     """One of two parts runs."""
 
@@ -71,7 +86,13 @@ class CondOp(Op):
 
     def __init__(self, pred: Tensor, first: _Part, second: _Part) -> None:
         self.pred, self.first, self.second = pred, first, second
-        self.results = [_like(leaf, "cond") for leaf in first.leaves]
+        pairs = zip(first.leaves, second.leaves, strict=True)
+        self.results = [_joined(*pair) for pair in pairs]
+        # XLA's branches give one shape: branches of several run when the predicate is known.
+        self.looks_at_values = any(
+            isinstance(a, Variable) and isinstance(b, Variable) and a.shape != b.shape
+            for a, b in zip(first.leaves, second.leaves, strict=True)
+        )
         for result, a, b in zip(self.results, first.leaves, second.leaves, strict=True):
             if result is not None and any(isinstance(x, Tensor) and not x.stop_gradient for x in (a, b)):
                 result.stop_gradient = False
@@ -150,7 +171,18 @@ def cond(
     name: str | None = None,
     return_names: Sequence[str] | None = None,
 ) -> Any:
-    """`true_fn()` where `pred` is true, else `false_fn()`; both must return the same structure."""
+    """`true_fn()` where `pred` is true, else `false_fn()`; both must return the same structure.
+
+    Raises:
+        ArgumentTypeError: `pred` is no Tensor of booleans in static mode, a branch is no function, or `name` no text.
+    """
+    if mode.recorder is not None and not (isinstance(pred, Tensor) and pred.dtype == "bool"):
+        raise _wrong("pred of cond", "a Tensor of bool", pred)
+    for what, function in (("true_fn", true_fn), ("false_fn", false_fn)):
+        if function is not None and not callable(function):
+            raise _wrong(f"{what} of cond", "a function", function)
+    if name is not None and not isinstance(name, str):
+        raise _wrong("name of cond", "a text", name)
     return control.cond(pred, true_fn or _nothing, false_fn or _nothing, return_names)
 
 
@@ -168,7 +200,9 @@ def while_loop(
     """`loop_vars = body(*loop_vars)` as long as `cond(*loop_vars)` is true."""
     if not callable(cond) or not callable(body):
         raise TypeError("while_loop takes two functions, cond and body")
-    if not isinstance(loop_vars, list | tuple) or not loop_vars:
+    if not isinstance(loop_vars, list | tuple):
+        raise _wrong("loop_vars of while_loop", "a list or tuple", loop_vars)
+    if not loop_vars:
         raise ValueError("loop_vars of while_loop is a list with at least one Tensor")
     values = list(loop_vars)
     recorded = any(isinstance(v, Variable) for v in values)
@@ -295,3 +329,50 @@ def py_func(
         variable.stop_gradient = True
     default_main_program().ops.append(PythonOp(func, inputs, outputs))
     return out
+
+
+class AssertOp(Op):
+    """Raises where a condition does not hold."""
+
+    type = "assert"
+    looks_at_values = True
+
+    def __init__(self, condition: Tensor, data: Sequence[Tensor], summarize: int) -> None:
+        self.inputs, self.summarize = (condition, *data), summarize
+
+    def replay(self, values: Values, for_test: bool) -> None:
+        condition, *data = [value_of(t, values) for t in self.inputs]
+        if bool(condition.numpy().all()):
+            return
+        count = None if self.summarize < 0 else self.summarize
+        shown = [
+            f"{t.name} {list(v.shape)}: {v.numpy().ravel()[:count].tolist()}"
+            for t, v in zip(self.inputs[1:], data, strict=True)
+        ]
+        raise ShapeError(
+            "the condition of Assert does not hold",
+            where="Executor.run",
+            received="; ".join(shown) or "False",
+        )
+
+
+def Assert(
+    cond: Tensor, data: Sequence[Tensor] | None = None, summarize: int = 20, name: str | None = None
+) -> AssertOp:
+    """Raise where `cond` is false when the program runs, with the first `summarize` numbers (-1: all) of `data`.
+
+    Raises:
+        ArgumentTypeError: an argument is of another type.
+    """
+    if not isinstance(cond, Tensor) or cond.dtype != "bool":
+        raise _wrong("cond of Assert", "a Tensor of bool", cond)
+    if data is not None and not isinstance(data, list | tuple):
+        raise _wrong("data of Assert", "a list or tuple of Tensors, None", data)
+    if not isinstance(summarize, int):
+        raise _wrong("summarize of Assert", "an integer", summarize)
+    op = AssertOp(cond, data or (), summarize)
+    if mode.recorder is None:
+        op.replay(Values(), False)
+    else:
+        default_main_program().ops.append(op)
+    return op

@@ -12,6 +12,7 @@ import numpy as np
 
 from framework.core.errors import InputError
 from framework.paddle._kernel.arguments import TensorLike
+from framework.paddle._kernel.errors import ArgumentTypeError
 from framework.paddle._kernel.lod_tensor import LoDTensor
 from framework.paddle._kernel.mode import mode, recorder_scope
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
@@ -63,6 +64,10 @@ class CompiledProgram:
     """A program with a build strategy, which changes nothing: every program is compiled."""
 
     def __init__(self, program_or_graph: Program, build_strategy: BuildStrategy | None = None) -> None:
+        if not isinstance(program_or_graph, Program):
+            raise ArgumentTypeError(
+                "CompiledProgram takes a Program", received=type(program_or_graph).__name__
+            )
         self._program = program_or_graph
 
     def with_data_parallel(self, *args: object, **kwargs: object) -> CompiledProgram:
@@ -94,6 +99,7 @@ class Executor:
 
         Raises:
             InputError: a fed array does not fit its variable, or `fetch_list` names what is not there.
+            ArgumentTypeError: `fetch_list` holds something else than variables and names.
         """
         if isinstance(program, CompiledProgram):
             program = program._program
@@ -195,6 +201,15 @@ def _fetched(program: Program, fetch_list: Fetched) -> list[Tensor]:
         return []
     chosen = _flat(fetch_list)
     named = {t.name: t for t in program.list_vars()} if any(isinstance(v, str) for v in chosen) else {}
+    if others := [v for v in chosen if not isinstance(v, str | Tensor)]:
+        raise ArgumentTypeError("fetch_list holds variables and their names", received=f"{others[0]!r:.60}")
+    for name in chosen:
+        if (
+            isinstance(name, str)
+            and name not in named
+            and (gradient := program.gradient_named(name)) is not None
+        ):
+            named[name] = gradient
     missing = [v for v in chosen if isinstance(v, str) and v not in named]
     if missing:
         raise InputError("the program has no such variables", received=", ".join(missing))

@@ -110,13 +110,15 @@ class Block:
         """Raises: ValueError: there is no such variable."""
         found = self.vars.get(name)
         if found is None:
+            found = self.program.gradient_named(name)
+        if found is None:
             raise ValueError(f"var {name} not in this block")
         if isinstance(found, Variable):
             found.looked_up = weakref.ref(self.program)
         return found
 
     def has_var(self, name: str) -> bool:
-        return name in self.vars
+        return name in self.vars or self.program.gradient_named(name) is not None
 
     def all_parameters(self) -> list[Parameter]:
         return self.program.all_parameters()
@@ -225,6 +227,7 @@ class AfterStep(Protocol):
 
 
 _programs: list[weakref.ref[Program]] = []
+_GRADIENT = "@GRAD"  # the end of the names of gradients
 
 
 def recent_programs() -> Iterator[Program]:
@@ -281,6 +284,17 @@ class Program:
 
     def all_parameters(self) -> list[Parameter]:
         return [t for t in self.list_vars() if isinstance(t, Parameter)]
+
+    def gradient_named(self, name: str) -> Variable | None:
+        """The gradient "x@GRAD" of a variable that the program goes back through; None: there is none."""
+        if not name.endswith(_GRADIENT):
+            return None
+        of = name.removesuffix(_GRADIENT)
+        variable = next((t for t in self.list_vars() if t.name == of and isinstance(t, Variable)), None)
+        if variable is None:
+            return None
+        gradients = (op.gradient_of(self, variable) for op in self.ops)
+        return next((gradient for gradient in gradients if gradient is not None), None)
 
     def optimizers(self) -> list[Optimizer]:
         """The optimizers that train by this program."""

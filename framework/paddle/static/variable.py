@@ -131,6 +131,7 @@ class Op:
     type = ""
     inputs: Sequence[Any] = ()
     outputs: Sequence[Variable] = ()
+    looks_at_values = False  # a program with one runs operation by operation
     trains = False  # belongs to training: clone(for_test=True) leaves it out
 
     def replay(self, values: Values, for_test: bool) -> None:
@@ -139,6 +140,10 @@ class Op:
     def reads(self) -> Iterable[Tensor]:
         """The variables and Tensors that it needs."""
         return [a for a in self.inputs if isinstance(a, Tensor)]
+
+    def gradient_of(self, program: Program, variable: Variable) -> Variable | None:
+        """The gradient of a variable that this entry computes, or can compute; None: it can not."""
+        return None
 
 
 def value_of(tensor: ValueT, values: Values) -> ValueT | Tensor:

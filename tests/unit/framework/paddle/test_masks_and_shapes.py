@@ -1,0 +1,62 @@
+"""Masks whose values are not known, sizes that are not known, and memory that Tensors share."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from framework import paddle
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+@pytest.mark.parametrize("rows", [False, True])
+def test_a_mask_of_a_program_puts_values_where_it_is_true(accumulate: bool, rows: bool):
+    x = np.arange(6, dtype="float32").reshape(3, 2)
+    mask = np.array([True, False, True]) if rows else np.array([[True, False], [True, True], [False, False]])
+    value = np.array([[10.0, 20.0], [30.0, 40.0]] if rows else [10.0, 20.0, 30.0], "float32")
+    want = x.copy()
+    want[mask] = want[mask] + value if accumulate else value
+    paddle.enable_static()
+    with paddle.static.program_guard(paddle.static.Program()):
+        inputs = {"x": x, "mask": mask, "value": value}
+        a, b, c = (paddle.static.data(n, list(v.shape), str(v.dtype)) for n, v in inputs.items())
+        (out,) = paddle.static.Executor().run(
+            feed=inputs, fetch_list=[paddle.index_put(a, [b], c, accumulate)]
+        )
+    paddle.disable_static()
+    assert out.tolist() == want.tolist()
+    eager = [paddle.to_tensor(v) for v in (x, mask, value)]
+    assert paddle.index_put(eager[0], [eager[1]], eager[2], accumulate).tolist() == want.tolist()
+
+
+def test_booleans_are_put_and_added():
+    x, index = paddle.to_tensor([True, False, False]), paddle.to_tensor([0, 1])
+    value = paddle.to_tensor([False, True])
+    assert paddle.index_put(x, [index], value, True).tolist() == [True, True, False]
+    assert paddle.index_put(x, [index], value).tolist() == [False, True, False]
+
+
+def test_unknown_sizes_broadcast():
+    assert paddle.broadcast_shape([-1, 1, 3], [1, 3, 1]) == [-1, 3, 3]
+    assert paddle.broadcast_shape([-1, 2], [3, 2]) == [3, 2]
+    with pytest.raises(ValueError):
+        paddle.broadcast_shape([2, 1, 3], [3, 3, 1])
+
+
+def test_tensors_share_memory_and_count_changes():
+    source, target = paddle.ones([2, 3]), paddle.zeros([2, 3])
+    source._share_buffer_to(target)
+    assert source._is_shared_buffer_with(target) and target.tolist() == source.tolist()
+    assert source.data_ptr() == target.data_ptr()
+    before = source._inplace_version()
+    source._bump_inplace_version()
+    assert source.inplace_version == before + 1
+    assert source._slice(1, 2).shape == [1, 3] and source._offset() == 0
+
+
+def test_spawn_refuses_options_and_backends_that_there_are_not():
+    for options in ({"backend": "something"}, {"nothing": 1}):
+        with pytest.raises(ValueError, match=r"something|nothing"):
+            paddle.distributed.spawn(print, nprocs=2, **options)
+    with pytest.raises(TypeError, match="four"):
+        paddle.nn.functional.zeropad2d(paddle.ones([1, 1, 2, 2]), 1)

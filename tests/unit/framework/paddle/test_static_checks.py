@@ -1,0 +1,93 @@
+"""What static programs refuse, by Paddle's kinds of error, and what they assert."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from framework.paddle.static.nn.control_flow import Assert  # type: ignore[import-not-found]
+
+from framework import paddle
+from framework.paddle import base
+from framework.paddle.distributed.entry_attr import EntryAttr
+
+
+@pytest.fixture
+def static():
+    paddle.enable_static()
+    with paddle.static.program_guard(paddle.static.Program()):
+        yield
+    paddle.disable_static()
+
+
+def test_cond_refuses_what_is_no_function(static: None):
+    pred = paddle.static.data("pred", [1], "bool")
+    for args in ((None, list, list), (pred, list, set()), (pred, set(), list), (pred, list, list, set())):
+        with pytest.raises(TypeError):
+            paddle.static.nn.cond(*args)
+    with pytest.raises(TypeError):
+        paddle.static.nn.while_loop(lambda i: i < 1, lambda i: i, paddle.full([1], 0))  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        paddle.static.CompiledProgram("program")  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        paddle.static.Print([1])  # type: ignore[arg-type]
+
+
+def test_sizes_that_branches_differ_in_are_not_known(static: None):
+    pred = paddle.static.data("pred", [1], "bool")
+    out = paddle.static.nn.cond(pred, lambda: paddle.ones([3, 2]), lambda: paddle.ones([3, 4]))
+    assert out.shape == (3, -1)
+    for flag in (True, False):
+        (value,) = paddle.static.Executor().run(feed={"pred": np.array([flag])}, fetch_list=[out.sum()])
+        assert value == (6 if flag else 12)
+
+
+def test_assertions_of_programs(static: None):
+    x = paddle.static.data("x", [2], "float32")
+    Assert(paddle.max(x) < 3.0, [x], 1)
+    executor = paddle.static.Executor()
+    executor.run(feed={"x": np.zeros(2, "float32")}, fetch_list=[x])
+    with pytest.raises(ValueError, match=r"x \[2\]: \[5.0\]"):
+        executor.run(feed={"x": np.full(2, 5, "float32")}, fetch_list=[x])
+    with pytest.raises(TypeError):
+        Assert(x)
+
+
+def test_variables_that_want_gradients_change_in_place(static: None):
+    counter = paddle.full([1], 1.0)
+    counter.stop_gradient = False
+    paddle.increment(counter)
+    (value,) = paddle.static.Executor().run(fetch_list=[counter])
+    assert value.tolist() == [2]
+
+
+def test_gradients_are_clipped_in_dynamic_mode():
+    parameter = paddle.ones([2])
+    parameter.grad = paddle.full([2], 3.0)
+    with pytest.raises(ValueError, match="0 or more"):
+        paddle.nn.utils.clip_grad_value_(parameter, -1)
+    ((_, gradient),) = paddle.nn.ClipGradByValue(max=0, min=0)([(parameter, parameter.grad)])
+    assert gradient.tolist() == [0, 0]
+    paddle.enable_static()
+    try:
+        for clip in (paddle.nn.utils.clip_grad_norm_, paddle.nn.utils.clip_grad_value_):
+            with pytest.raises(RuntimeError, match="dynamic mode"):
+                clip(parameter, 1.0)
+    finally:
+        paddle.disable_static()
+
+
+def test_a_guard_has_names_of_its_own():
+    for _ in range(2):
+        with base.dygraph.guard():
+            paddle.nn.Linear(2, 2, weight_attr=paddle.ParamAttr(name="shared_by_no_one"))
+    with pytest.raises(ValueError, match="taken"):
+        for _ in range(2):
+            paddle.nn.Linear(2, 2, weight_attr=paddle.ParamAttr(name="twice"))
+
+
+def test_group_norm_needs_two_axes():
+    for x in (paddle.ones([3]), paddle.to_tensor([], dtype="float32")):
+        with pytest.raises(ValueError, match="2 axes"):
+            paddle.static.nn.group_norm(x, 3)
+    with pytest.raises(NotImplementedError):
+        EntryAttr()._to_attr()
