@@ -42,7 +42,7 @@ from framework.paddle._kernel.random import default_generator
 from framework.paddle._kernel.residual import Residual
 from framework.paddle._kernel.settings import freeze, thaw
 from framework.paddle._kernel.symbol import Symbol
-from framework.paddle._kernel.tape import Cotangent, Edge, Node, edge_of
+from framework.paddle._kernel.tape import Cotangent, Edge, Node, check_replaced, edge_of
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle._kernel.x64 import enter_x64, leave_x64, x64
 
@@ -53,6 +53,27 @@ P = ParamSpec("P")
 
 KEY = object()  # stands for a random key among the inputs until the operation runs
 _new = object.__new__
+# Operations whose gradients Paddle computes from their inputs.
+_NEED_INPUTS = frozenset(
+    (
+        *(
+            "pow",
+            "multiply",
+            "divide",
+            "matmul",
+            "square",
+            "abs",
+            "log",
+            "log1p",
+            "log2",
+            "log10",
+            "sin",
+            "cos",
+        ),
+        *("sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "erf", "gelu", "silu", "mish"),
+        *("maximum", "minimum", "fmax", "fmin", "atan2", "conv2d", "bmm", "dot", "cross", "prod", "norm"),
+    )
+)
 _PLAIN = frozenset((float, int, bool, complex))
 _numbers: dict[float, jax.Array] = {}
 _NUMBERS = 256  # kept at a time
@@ -80,6 +101,8 @@ class OperationNode(Node):
     def pull(self, cotangents: Sequence[Cotangent | None], create_graph: bool) -> Sequence[Cotangent | None]:
         values = self.values
         assert values is not None
+        if self.compiled.name in _NEED_INPUTS:
+            check_replaced(values, self)
         if self.residual is not None and not create_graph:
             pullback, inputs = self._backward(self.residual, cotangents)
             if pullback.pending:

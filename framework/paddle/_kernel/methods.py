@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,10 +11,10 @@ import jax
 import jax.numpy as jnp
 
 from framework.paddle._kernel.dispatch import execute, run
-from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.errors import LeafError, ShapeError
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.names import IN_PLACE, METHODS
-from framework.paddle._kernel.tape import Cotangent, Node, edge_of
+from framework.paddle._kernel.tape import Cotangent, Node, edge_of, note_replaced
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops import arithmetic, logic
 
@@ -70,16 +71,18 @@ def replace_value(tensor: Tensor, result: Tensor) -> Tensor:
     """Make `tensor` be `result`: its value and its history. What in-place methods do.
 
     Raises:
-        RuntimeError: a leaf that wants a gradient would lose it.
+        LeafError: a leaf that wants a gradient would lose it.
     """
     if mode.grad_enabled and not tensor.stop_gradient and tensor._node is None and mode.recorder is None:
-        raise RuntimeError(
-            f"(InvalidArgument) leaf Tensor {tensor.name} that wants a gradient cannot be changed in place: use the "
-            "result of the operation without _, or change it under paddle.no_grad()"
+        raise LeafError(
+            "a leaf that wants a gradient cannot be changed in place",
+            received=tensor.name,
+            fix="use the result of the operation without _, or change it under paddle.no_grad()",
         )
     node = None
     if result._node is None and mode.grad_enabled and not tensor.stop_gradient and mode.recorder is None:
         node = ReplacedNode(tensor)
+    note_replaced(tensor, result._node)
     tensor._value = result._value
     tensor._version += 1
     if node is not None:
@@ -105,9 +108,12 @@ _KEEP_SHAPE = frozenset(
 def in_place(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor]:
     """The form of an operation that replaces its first argument and returns it."""
 
+    first = next(iter(inspect.signature(function).parameters), "x")
+
     @functools.wraps(function)
-    def change(x: Tensor, *args: object, **kwargs: object) -> Tensor:
-        result = function(x, *args, **kwargs)
+    def change(*args: Any, **kwargs: object) -> Tensor:
+        result = function(*args, **kwargs)
+        x: Any = args[0] if args else kwargs[first]
         if name in _KEEP_SHAPE and result._value.shape != x._value.shape:
             raise ShapeError(
                 "the result broadcasts to another shape than that of the Tensor that is changed in place",

@@ -11,7 +11,10 @@ import contextlib
 import functools
 import heapq
 import itertools
+import logging
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import jax
@@ -19,11 +22,12 @@ import jax.numpy as jnp
 
 from framework.core.process_state import state
 from framework.paddle._kernel.ahead import at_backward, begin_backward
-from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.errors import AssertedError
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.tensor import Tensor, wrap
 from framework.paddle._kernel.x64 import enter_x64, leave_x64
 
+log = logging.getLogger("oar")
 Edge = Tensor | tuple["Node", int]
 Cotangent = jax.Array | Tensor  # Tensors where the gradient is to be differentiated again
 Hook = Callable[[Tensor], Tensor | None]
@@ -31,6 +35,54 @@ Hook = Callable[[Tensor], Tensor | None]
 _numbers = itertools.count()
 _ones = jax.jit(jnp.ones_like)
 _sum = jax.jit(lambda a, b: a + b.astype(a.dtype))
+
+
+@dataclass
+class _Replacement:
+    """A Tensor got other values in place of an array, by an operation of its own."""
+
+    array: weakref.ref[jax.Array]
+    tensor: weakref.ref[Tensor]
+    version: int
+    by: weakref.ref[Node] | None
+
+
+_replacements: dict[int, _Replacement] = {}  # by the id of the array
+
+
+def note_replaced(tensor: Tensor, by: Node | None) -> None:
+    """Say that a Tensor gets other values in place, before it does; `by`: the node of the operation."""
+    array = tensor._array
+    if tensor._node is None or not mode.grad_enabled or not isinstance(array, jax.Array):
+        return
+    if isinstance(array, jax.core.Tracer):
+        return
+    key = id(array)
+    _replacements[key] = _Replacement(
+        weakref.ref(array, lambda _: _replacements.pop(key, None)),
+        weakref.ref(tensor),
+        tensor.inplace_version,
+        None if by is None else weakref.ref(by),
+    )
+
+
+def check_replaced(values: Iterable[object], node: Node) -> None:
+    """Refuse a gradient by values that their Tensor has not any more, as Paddle does, which has one memory for both.
+
+    Raises:
+        RuntimeError: a Tensor was changed in place after this operation used it.
+    """
+    for value in values if _replacements else ():
+        entry = _replacements.get(id(value))
+        if entry is None or entry.array() is not value or (entry.by is not None and entry.by() is node):
+            continue
+        if (tensor := entry.tensor()) is not None:
+            raise RuntimeError(
+                f"(PermissionDenied) Tensor '{tensor.name}' used in gradient computation has been modified by an "
+                f"inplace operation: received tensor_version:{tensor.inplace_version} != "
+                f"wrapper_version_snapshot:{entry.version}. Change it before it is used, or use the operation "
+                "without _."
+            )
 
 
 class Node:
@@ -190,7 +242,7 @@ def _running(create_graph: bool) -> Iterator[None]:
 def _start(gradients: _Gradients, tensors: Sequence[Tensor], starts: Sequence[Tensor | None]) -> None:
     for tensor, start in zip(tensors, starts, strict=True):
         if start is not None and start.shape != tensor.shape:
-            raise ShapeError(
+            raise AssertedError(
                 "the gradient to start with has another shape than its Tensor",
                 where="backward",
                 received=f"gradient {start.shape}, Tensor {tensor.shape}",
@@ -214,17 +266,21 @@ def backward(
 ) -> None:
     """Add the gradient of every leaf below `tensors` to its `grad`.
 
+    Where nothing wants a gradient it says so in the log, and does nothing, as Paddle.
+
     Raises:
-        RuntimeError: a part of the graph was freed by an earlier call without `retain_graph=True`.
+        RuntimeError: a part of the graph was freed by an earlier call without `retain_graph=True`, or a Tensor was
+            changed in place whose values a gradient needs.
         ShapeError: a gradient to start with has another shape than its Tensor.
     """
     roots = _as_list(tensors)
     starts = [None] * len(roots) if grad_tensors is None else _as_list(grad_tensors)
     if all(root.stop_gradient for root in roots):
-        raise RuntimeError(
-            "backward(): the Tensor has no history that leads to one that wants a gradient. Set stop_gradient = False "
-            "on an input before the computation, and run it outside of paddle.no_grad()."
+        log.warning(
+            "backward(): the Tensor has no history that leads to one that wants a gradient, so that none is computed. "
+            "Set stop_gradient = False on an input before the computation, and run it outside of paddle.no_grad()."
         )
+        return
     if at_backward:
         begin_backward()
     gradients = _Gradients(create_graph=False)

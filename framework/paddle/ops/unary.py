@@ -14,6 +14,7 @@ from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.errors import OperandError, require
 from framework.paddle._kernel.methods import in_place, replace_value
+from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.promotion import as_float, in_float64, is_integer
 from framework.paddle.ops.rows import elementwise
@@ -258,6 +259,9 @@ def _plus(x: Array, value: Array) -> Array:
 def increment(x: Tensor, value: float = 1.0, name: str | None = None) -> Tensor:
     """Add `value` to `x`, a Tensor of one element, in place."""
     require(x.size in (1, -1), "x has one element", "paddle.increment", x.shape)
+    if not x.stop_gradient and x._node is None and mode.recorder is None:  # a leaf stays one, as in Paddle
+        x._value = _plus(x, value)._value
+        return x
     return replace_value(x, _plus(x, value))
 
 

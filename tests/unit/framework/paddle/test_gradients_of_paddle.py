@@ -77,3 +77,79 @@ def test_parameters_of_programs_have_tuples_as_shapes(static: None):
         assert weight.shape == (2, 3)
     paddle.disable_static()
     assert weight.shape == [2, 3]
+
+
+def test_leaves_are_not_changed_in_place():
+    def leaf() -> paddle.Tensor:
+        return paddle.to_tensor([1.0, 2.0], stop_gradient=False)
+
+    for change in ("exp_", "zero_", "normal_"):
+        with pytest.raises(ValueError, match="leaf"):
+            getattr(leaf(), change)()
+    assert paddle.increment(leaf()[:1]).tolist() == [2]
+    assert leaf().exponential_().stop_gradient is False
+    matrix = paddle.ones([2, 2])
+    assert paddle.addmm_(matrix, x=paddle.ones([2, 2]), y=paddle.ones([2, 2])) is matrix
+
+
+def test_a_gradient_does_not_use_values_that_were_replaced():
+    x = paddle.to_tensor([1.0, 2.0], stop_gradient=False)
+    y = x**2
+    z = y**2
+    y.exp_()
+    with pytest.raises(RuntimeError, match="received tensor_version:1 != wrapper_version_snapshot:0"):
+        z.sum().backward()
+    y = x * 2
+    y.multiply_(y)  # an operation's own change does not count
+    (y + y.exp_()).sum().backward()
+
+
+def test_backward_without_a_history_does_nothing():
+    x = paddle.ones([2])
+    x.sum().backward()
+    assert x.grad is None
+    with pytest.raises(AssertionError, match="another shape"):
+        (paddle.to_tensor([1.0], stop_gradient=False) * 2).backward(paddle.ones([3]))
+
+
+class _Several(paddle.autograd.PyLayer):
+    @staticmethod
+    def forward(ctx, x, y):
+        return x * 2, 5, None, "text", y * 3
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        assert len(gradients) == 2
+        return gradients[0] * 2, gradients[1] * 3
+
+
+class _OfAList(paddle.autograd.PyLayer):
+    @staticmethod
+    def forward(ctx, parts):
+        return paddle.concat(parts)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return paddle.split(gradient, 2)
+
+
+class _Nothing(paddle.autograd.PyLayer):
+    @staticmethod
+    def forward(ctx, x):
+        return None
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return 1
+
+
+def test_layers_of_python_get_gradients_of_tensors_alone():
+    x, y = (paddle.to_tensor([1.0], stop_gradient=False) for _ in range(2))
+    first, number, nothing, text, last = _Several.apply(x, y)
+    assert (number, nothing, text) == (5, None, "text")
+    (first + last).sum().backward()
+    assert x.grad.tolist() == [2] and y.grad.tolist() == [3]  # type: ignore[union-attr]
+    (_OfAList.apply([x, y]) * paddle.to_tensor([4.0, 5.0])).sum().backward()
+    assert x.grad.tolist() == [6] and y.grad.tolist() == [8]  # type: ignore[union-attr]
+    with pytest.raises(ValueError, match="returns a Tensor"):
+        _Nothing.apply(x)
