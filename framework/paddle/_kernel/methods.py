@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -111,9 +111,9 @@ def in_place(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor
     first = next(iter(inspect.signature(function).parameters), "x")
 
     @functools.wraps(function)
-    def change(*args: Any, **kwargs: object) -> Tensor:
+    def change(*args: object, **kwargs: object) -> Tensor:
         result = function(*args, **kwargs)
-        x: Any = args[0] if args else kwargs[first]
+        x = cast("Tensor", args[0] if args else kwargs[first])
         if name in _KEEP_SHAPE and result._value.shape != x._value.shape:
             raise ShapeError(
                 "the result broadcasts to another shape than that of the Tensor that is changed in place",

@@ -19,6 +19,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 
 from framework.core.process_state import state
 from framework.paddle._kernel.ahead import at_backward, begin_backward
@@ -55,7 +56,7 @@ def note_replaced(tensor: Tensor, by: Node | None) -> None:
     array = tensor._array
     if tensor._node is None or not mode.grad_enabled or not isinstance(array, jax.Array):
         return
-    if isinstance(array, jax.core.Tracer):
+    if isinstance(array, Tracer):
         return
     key = id(array)
     _replacements[key] = _Replacement(

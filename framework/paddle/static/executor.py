@@ -108,7 +108,8 @@ class Executor:
         if use_prune and not program.optimizers():
             program = _pruned(program, fetches)
         fed = {name: value for read in program.readers for name, value in read().items()} | _merged(feed)
-        if program.ops and (unknown := sorted(set(fed) - set(program.data))):
+        computes = any(op.computes for op in program.ops)
+        if computes and (unknown := sorted(set(fed) - set(program.data))):
             log.warning("the program has no inputs %s: what is fed to them is not used", ", ".join(unknown))
         _exchange(program, fed, scope or global_scope())
         names = [name for name in program.data if name in fed]
@@ -273,7 +274,7 @@ def _run(
             found = compiled.fits(tensors)
             if found is not None:
                 return compiled(found, tensors)
-        if not program.ops and not fetches:
+        if not fetches and not any(op.computes for op in program.ops):
             return []
         with explained("Executor.run"):
             if looks_at_values(program):

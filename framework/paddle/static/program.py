@@ -23,6 +23,7 @@ from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, wrap
 from framework.paddle.nn.layer import create_parameter as create_parameter
 from framework.paddle.nn.param_attr import AttrLike, ParamAttr
 from framework.paddle.static.argument_kinds import check_call
+from framework.paddle.static.initial_operations import initial_operations
 from framework.paddle.static.operator import OperatorOp, SlotArguments, slots_of
 from framework.paddle.static.shapes import result_shapes
 from framework.paddle.static.state import defer_by as defer_by
@@ -54,6 +55,10 @@ class CallOp(Op):
     ) -> None:
         self.compiled, self.inputs, self.outputs = compiled, tuple(inputs), outputs
         self.type, self.recorded = compiled.name, recorded
+
+    @property
+    def attrs(self) -> Mapping[str, object]:
+        return self.compiled.settings
 
     def replay(self, values: Values, for_test: bool) -> None:
         args = [value_of(a, values) for a in self.inputs]
@@ -137,8 +142,13 @@ class Block:
         """A new parameter of the program; `initializer`, `regularizer` and `trainable` hold without an `attr`."""
         if attr is None:
             attr = ParamAttr(name, initializer, regularizer=regularizer, trainable=trainable)
-        with program_guard(self.program):
-            return create_parameter(shape, dtype, name, attr)
+        before = mode.keep_parameter, mode.find_parameter
+        mode.keep_parameter, mode.find_parameter = _keep_parameter, _find
+        try:
+            with program_guard(self.program, self.program):
+                return create_parameter(shape, dtype, name, attr)
+        finally:
+            mode.keep_parameter, mode.find_parameter = before
 
     def create_var(
         self,
@@ -402,7 +412,7 @@ def create_global_var(
 
 
 def default_startup_program() -> Program:
-    """Parameters have their first values as soon as they are made: this program is empty."""
+    """Parameters have their first values as soon as they are made: this program says how, and computes nothing."""
     return state.startup
 
 
@@ -490,6 +500,13 @@ def _keep(tensor: Tensor) -> None:
     default_main_program().made[id(tensor)] = tensor
 
 
+def _keep_parameter(parameter: Parameter, initializer: object) -> None:
+    """Make a parameter one of the programs, and say in the startup program how it began."""
+    state.startup.ops.extend(initial_operations(parameter, initializer, state.startup.random_seed))
+    state.startup.made[id(parameter)] = parameter
+    _keep(parameter)
+
+
 def _find(name: str) -> Parameter | None:
     """The parameter of the current program that has this name: layers that name one share it."""
     value = default_main_program().global_block().vars.get(name)
@@ -503,7 +520,7 @@ def enable_static() -> None:
         unique_name.switch(*state.names)
         mode.watcher = _Watcher()
         set_recorder(record)
-        mode.check, mode.keep_parameter, mode.find_parameter = check_call, _keep, _find
+        mode.check, mode.keep_parameter, mode.find_parameter = check_call, _keep_parameter, _find
 
 
 def disable_static(place: object = None) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 import pytest
 
@@ -60,3 +62,21 @@ def test_spawn_refuses_options_and_backends_that_there_are_not():
             paddle.distributed.spawn(print, nprocs=2, **options)
     with pytest.raises(TypeError, match="four"):
         paddle.nn.functional.zeropad2d(paddle.ones([1, 1, 2, 2]), 1)
+
+
+def test_numbers_and_scalars_take_the_shapes_of_paddle():
+    assert paddle.assign(2.0).shape == [1] and paddle.assign(np.float32(2)).shape == []
+    assert paddle.diag(paddle.to_tensor(3.0)).tolist() == [[3]]
+    for function in (paddle.outer, paddle.inner):
+        with pytest.raises(TypeError, match="Tensor"):
+            function(np.ones(2), paddle.ones([2]))
+    with pytest.raises(AssertionError, match="n_fft"):
+        paddle.signal.stft(paddle.ones([8]), 4, win_length=5)
+
+
+def test_ranges_of_time():
+    helper = importlib.import_module("framework.paddle.profiler.statistic_helper")
+    first, second = [(1, 10), (12, 15)], [(9, 11), (3, 7)]
+    assert helper.subtract_ranges(first, second) == [(1, 3), (7, 9), (12, 15)]
+    assert helper.intersection_ranges(first, second) == [(3, 7), (9, 10)]
+    assert helper.merge_ranges(first, second) == [(1, 11), (12, 15)] and helper.sum_ranges(first) == 12

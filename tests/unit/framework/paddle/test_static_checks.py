@@ -91,3 +91,43 @@ def test_group_norm_needs_two_axes():
             paddle.static.nn.group_norm(x, 3)
     with pytest.raises(NotImplementedError):
         EntryAttr()._to_attr()
+
+
+def test_startup_programs_say_how_parameters_begin(static: None):
+    startup = paddle.static.Program()
+    startup.random_seed = 7
+    with paddle.static.program_guard(paddle.static.Program(), startup):
+        layer = paddle.nn.Linear(2, 3)
+        weight, bias = startup.global_block().ops
+        assert (weight.type, bias.type) == ("uniform_random", "fill_constant")
+        assert weight.attr("max") == pytest.approx((6 / 5) ** 0.5) and weight.attr("seed") == 7
+        assert bias.attr("value") == 0 and weight.output("Out") == [layer.weight.name]
+        assert weight.output_arg_names == [layer.weight.name] and weight.has_attr("min")
+        (value,) = paddle.static.Executor().run(startup, fetch_list=[layer.weight.name])
+    assert value.tolist() == layer.weight.tolist()
+
+
+def test_blocks_share_parameters_and_say_how_they_begin():
+    program = paddle.static.Program()
+    block = program.global_block()
+    for _ in range(2):
+        block.create_parameter([4, 4], "float16", "shared", initializer=paddle.nn.initializer.Uniform())
+    assert [op.type for op in block.ops] == ["uniform_random", "cast"]
+    with pytest.raises(TypeError, match="float32, float64"):
+        block.create_parameter([4, 4], "int32", "other", initializer=paddle.nn.initializer.Orthogonal())
+
+
+def test_parameters_of_programs_are_checked(static: None):
+    for args in ((1, "float32"), ([1.0, 2.0], "float32")):
+        with pytest.raises(TypeError):
+            paddle.create_parameter(*args)
+    with pytest.raises(TypeError):
+        paddle.create_parameter([2], "float32", default_initializer=np.zeros(2))
+
+
+def test_recorded_operations_name_what_they_read_and_write(static: None):
+    x, y = paddle.static.data("x", [2], "float32"), paddle.static.data("y", [2], "float32")
+    out = paddle.add(x, y)
+    op = paddle.static.default_main_program().global_block().ops[-1]
+    assert op.input("X") == ["x"] and op.input("Y") == ["y"] and op.input_arg_names == ["x", "y"]
+    assert op.output("Out") == op.output_arg_names == [out.name] and op.output_names == ["Out"]
