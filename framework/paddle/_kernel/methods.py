@@ -106,13 +106,15 @@ _KEEP_SHAPE = frozenset(
 
 
 def in_place(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor]:
-    """The form of an operation that replaces its first argument and returns it."""
+    """The form of an operation that replaces its first argument and returns it; in static mode it replaces nothing."""
 
     first = next(iter(inspect.signature(function).parameters), "x")
 
     @functools.wraps(function)
     def change(*args: object, **kwargs: object) -> Tensor:
         result = function(*args, **kwargs)
+        if mode.recorder is not None:  # as in Paddle: a variable of a static program keeps its value
+            return result
         x = cast("Tensor", args[0] if args else kwargs[first])
         if name in _KEEP_SHAPE and result._value.shape != x._value.shape:
             raise ShapeError(

@@ -29,7 +29,7 @@ from framework.paddle.static.program import (
 from framework.paddle.utils import unique_name
 
 
-class _Part:
+class RecordedFunction:
     """A recorded function: its entries, and the leaves of what it returns."""
 
     def __init__(self, call: Callable[..., object], inputs: Sequence[Variable] = ()) -> None:
@@ -53,7 +53,7 @@ class _Part:
         return [value_of(leaf, inner) for leaf in self.leaves]
 
 
-def _like(leaf: object, name: str) -> Any:
+def variable_like(leaf: object, name: str) -> Any:
     """A new variable of the shape and type of this one."""
     if leaf is None:
         return None
@@ -68,7 +68,7 @@ def _like(leaf: object, name: str) -> Any:
 
 def _joined(first: object, second: object) -> Any:
     """A new variable for the result of two branches; sizes that differ are not known."""
-    joined = _like(first, "cond")
+    joined = variable_like(first, "cond")
     other = second._value if isinstance(second, Tensor) else None
     if joined is None or other is None or other.ndim != joined.ndim or other.shape == joined._value.shape:
         return joined
@@ -84,7 +84,7 @@ class CondOp(Op):
 
     type = "cond"
 
-    def __init__(self, pred: Tensor, first: _Part, second: _Part) -> None:
+    def __init__(self, pred: Tensor, first: RecordedFunction, second: RecordedFunction) -> None:
         self.pred, self.first, self.second = pred, first, second
         pairs = zip(first.leaves, second.leaves, strict=True)
         self.results = [_joined(*pair) for pair in pairs]
@@ -112,7 +112,7 @@ class CondOp(Op):
 
 def record_cond(pred: Tensor, true_fn: Callable[[], object], false_fn: Callable[[], object]) -> object:
     """Append a branch; returns variables in the structure that both parts return."""
-    first, second = _Part(true_fn), _Part(false_fn)
+    first, second = RecordedFunction(true_fn), RecordedFunction(false_fn)
     if first.tree != second.tree:
         raise InputError(
             "the branches of cond return different structures", received=f"{first.tree}, {second.tree}"
@@ -128,7 +128,11 @@ class LoopOp(Op):
     type = "while"
 
     def __init__(
-        self, test: _Part, body: _Part, start: Sequence[object], results: Sequence[Variable]
+        self,
+        test: RecordedFunction,
+        body: RecordedFunction,
+        start: Sequence[object],
+        results: Sequence[Variable],
     ) -> None:
         self.test, self.body, self.start = test, body, start
         self.outputs = results
@@ -148,14 +152,14 @@ def record_loop(
     test: Callable[..., object], body: Callable[..., object], start: Sequence[object]
 ) -> list[Any]:
     """Append a loop; returns its variables after it."""
-    inputs = [_like(s, "loop") for s in start]
+    inputs = [variable_like(s, "loop") for s in start]
 
     def step(*given: object) -> list[object]:
         made = body(*given)
         return list(made) if isinstance(made, list | tuple) else [made]
 
-    tested, stepped = _Part(test, inputs), _Part(step, inputs)
-    results = [_like(s, "while") for s in start]
+    tested, stepped = RecordedFunction(test, inputs), RecordedFunction(step, inputs)
+    results = [variable_like(s, "while") for s in start]
     default_main_program().ops.append(LoopOp(tested, stepped, list(start), results))
     return results
 

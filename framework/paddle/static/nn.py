@@ -23,6 +23,7 @@ from framework.paddle.static.control import cond as cond
 from framework.paddle.static.control import py_func as py_func
 from framework.paddle.static.control import switch_case as switch_case
 from framework.paddle.static.control import while_loop as while_loop
+from framework.paddle.static.pylayer import static_pylayer as static_pylayer
 from framework.paddle.utils import unique_name
 
 if TYPE_CHECKING:

@@ -131,3 +131,23 @@ def test_recorded_operations_name_what_they_read_and_write(static: None):
     op = paddle.static.default_main_program().global_block().ops[-1]
     assert op.input("X") == ["x"] and op.input("Y") == ["y"] and op.input_arg_names == ["x", "y"]
     assert op.output("Out") == op.output_arg_names == [out.name] and op.output_names == ["Out"]
+
+
+def test_a_recorded_part_has_a_gradient_of_its_own(static: None):
+    x = paddle.static.data("x", [2], "float32")
+    x.stop_gradient = False
+    out = paddle.static.nn.static_pylayer(lambda x: x * 2, [x], lambda gradient: gradient * 5)
+    (gradient,) = paddle.static.gradients(out, [x])
+    values = paddle.static.Executor().run(feed={"x": np.ones(2, "float32")}, fetch_list=[out, gradient])
+    assert [value.tolist() for value in values] == [[2, 2], [5, 5]]
+    with pytest.raises(ValueError, match="stop_gradient"):
+        paddle.static.nn.static_pylayer(lambda x: x, [x])
+    with pytest.raises(AssertionError, match="each input"):
+        paddle.static.nn.static_pylayer(lambda x, y: x, [x, x], lambda gradient: gradient)
+
+
+def test_methods_in_place_replace_nothing_in_programs(static: None):
+    x = paddle.static.data("x", [2], "float32")
+    out = x.ceil_()
+    values = paddle.static.Executor().run(feed={"x": np.array([0.5, 1.5], "float32")}, fetch_list=[x, out])
+    assert [value.tolist() for value in values] == [[0.5, 1.5], [1, 2]]
