@@ -94,6 +94,8 @@ def replace_value(tensor: Tensor, result: Tensor) -> Tensor:
     return tensor
 
 
+# Whose result may be a fraction where the Tensor is none.
+_KEEP_TYPE = frozenset(("abs_", "expm1_", "log_", "log10_", "log2_"))
 # Whose second operand must not give the first another shape.
 _KEEP_SHAPE = frozenset(
     (
@@ -121,6 +123,12 @@ def in_place(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor
                 "the result broadcasts to another shape than that of the Tensor that is changed in place",
                 where=f"paddle.Tensor.{name}",
                 received=f"{list(x.shape)}, which would become {list(result.shape)}",
+            )
+        if name in _KEEP_TYPE and result._value.dtype != x._value.dtype:
+            raise ShapeError(
+                "the result is of another type than the Tensor that is changed in place",
+                where=f"paddle.Tensor.{name}",
+                received=f"{x.dtype}, which would become {result.dtype}",
             )
         return replace_value(x, result)
 

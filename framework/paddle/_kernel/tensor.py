@@ -221,8 +221,6 @@ class Tensor:
         return complex(self._scalar("complex"))
 
     def __index__(self) -> int:
-        if self._value.dtype.kind not in "iub":
-            raise TypeError(f"only integer Tensors can be an index, received {self.dtype}")
         return int(self._scalar("index"))
 
     def _scalar(self, use: str) -> Any:

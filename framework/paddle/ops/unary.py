@@ -12,7 +12,7 @@ import numpy as np
 from framework.nn.functional.slopes import absolute, arctan
 from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, operation
-from framework.paddle._kernel.errors import OperandError, require
+from framework.paddle._kernel.errors import AssertedError, OperandError, require
 from framework.paddle._kernel.methods import in_place, replace_value
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.tensor import Tensor
@@ -153,6 +153,8 @@ def round(x: Array, name: str | None = None) -> Array:
 @operation
 def frac(x: Array, name: str | None = None) -> Array:
     """What is behind the point: x - trunc(x)."""
+    kinds = (np.int32, np.int64, np.float32, np.float64)
+    require(x.dtype in kinds, "x is int32, int64, float32 or float64", "paddle.frac", x.dtype, OperandError)
     return x - jax.lax.stop_gradient(_whole_or(jnp.trunc, x))
 
 
@@ -216,6 +218,8 @@ def nan_to_num(
     name: str | None = None,
 ) -> Array:
     """NaN and infinities replaced: by default 0 and the largest finite numbers of the type."""
+    holds = jnp.issubdtype(x.dtype, jnp.floating)
+    require(bool(holds), "x is a fraction", "paddle.nan_to_num", x.dtype, AssertedError)
     return jnp.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
 
 

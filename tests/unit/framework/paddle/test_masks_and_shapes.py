@@ -80,3 +80,30 @@ def test_ranges_of_time():
     assert helper.subtract_ranges(first, second) == [(1, 3), (7, 9), (12, 15)]
     assert helper.intersection_ranges(first, second) == [(3, 7), (9, 10)]
     assert helper.merge_ranges(first, second) == [(1, 11), (12, 15)] and helper.sum_ranges(first) == 12
+
+
+def test_types_that_paddle_refuses():
+    whole = paddle.to_tensor([1, 2])
+    for function, kind in (
+        (paddle.var, ValueError),
+        (paddle.std, ValueError),
+        (paddle.nan_to_num, AssertionError),
+    ):
+        with pytest.raises(kind, match="fraction"):
+            function(whole)
+    with pytest.raises(TypeError, match="int32, int64"):
+        paddle.frac(whole.astype("int16"))
+    with pytest.raises(ValueError, match="another type"):
+        whole.log_()
+    with pytest.raises(ValueError, match="Tensor"):
+        paddle.bucketize(np.ones(2), paddle.ones([2]))
+    assert list(range(paddle.to_tensor(2.0))) == [0, 1]  # a number of any type counts
+
+
+def test_scopes_hold_arrays():
+    core = importlib.import_module("framework.paddle.base.core")
+    variable = core.Scope().var("array")
+    variable.get_lod_tensor_array().append(core.LoDTensor())
+    assert len(variable.get_lod_tensor_array()) == len(variable.get_fetch_list()) == 1
+    rows = core.SelectedRows([0, 4], 10)
+    assert rows.rows() == [0, 4] and rows.height() == 10
