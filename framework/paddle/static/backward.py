@@ -136,7 +136,7 @@ def minimize(
 ) -> tuple[list[Op], list]:
     """Append the gradients and the step of an optimizer; returns (entries, [(parameter, gradient), …])."""
     pairs = append_backward(loss, parameters or own_parameters(optimizer), no_grad_set)
-    return [append_step(optimizer, pairs)], pairs
+    return [append_step(optimizer, pairs, program_of(loss))], pairs
 
 
 def own_parameters(optimizer: Optimizer) -> list[Parameter] | None:
@@ -144,10 +144,12 @@ def own_parameters(optimizer: Optimizer) -> list[Parameter] | None:
     return optimizer._all_parameters() or None
 
 
-def append_step(optimizer: Optimizer, pairs: Sequence[tuple[Parameter, Variable]]) -> StepOp:
-    """Append the step of an optimizer for these gradients."""
+def append_step(
+    optimizer: Optimizer, pairs: Sequence[tuple[Parameter, Variable]], program: Program | None = None
+) -> StepOp:
+    """Append the step of an optimizer for these gradients to a program, the one that is recorded into by default."""
     if not optimizer._param_groups:
         optimizer._param_groups = [parameter for parameter, _ in pairs]
     step = StepOp(optimizer, pairs)
-    default_main_program().ops.append(step)
+    (program or default_main_program()).ops.append(step)
     return step

@@ -288,6 +288,12 @@ class Program:
             yield from op.reads()
             yield from op.outputs
 
+    def holds(self, variable: Variable) -> bool:
+        """Whether it is an input of this program, or one of its operations computes it."""
+        if self.data.get(variable.name) is variable:
+            return True
+        return any(output is variable for op in reversed(self.ops) for output in op.outputs)
+
     def list_vars(self) -> Iterator[Tensor]:
         """All variables and parameters, each once."""
         yield from {id(t): t for t in self._tensors()}.values()

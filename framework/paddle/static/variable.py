@@ -229,6 +229,12 @@ def value_of(tensor: ValueT, values: Values) -> ValueT | Tensor:
 
 
 def program_of(variable: Tensor) -> Program:
-    """The program in which a variable was last asked for by its name, else the one that is recorded into."""
-    reference = variable.looked_up if isinstance(variable, Variable) else None
-    return (reference and reference()) or state.main
+    """The program in which a variable was last asked for by its name, else the one that computes it, else the one that
+    is recorded into."""
+    from framework.paddle.static.program import recent_programs
+
+    if not isinstance(variable, Variable):
+        return state.main
+    if variable.looked_up is not None and (program := variable.looked_up()) is not None:
+        return program
+    return next((program for program in recent_programs() if program.holds(variable)), state.main)

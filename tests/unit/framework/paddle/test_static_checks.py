@@ -151,3 +151,17 @@ def test_methods_in_place_replace_nothing_in_programs(static: None):
     out = x.ceil_()
     values = paddle.static.Executor().run(feed={"x": np.array([0.5, 1.5], "float32")}, fetch_list=[x, out])
     assert [value.tolist() for value in values] == [[0.5, 1.5], [1, 2]]
+
+
+def test_gradients_go_to_the_program_of_the_loss(static: None):
+    program = paddle.static.Program()
+    with paddle.static.program_guard(program, paddle.static.Program()):
+        x = paddle.static.data("x", [2], "float32")
+        x.stop_gradient = False
+        loss = (paddle.static.nn.fc(x.reshape([1, 2]), 1) * 3).sum()
+    paddle.static.append_backward(loss)
+    paddle.optimizer.SGD(0.1).minimize(loss)
+    assert not paddle.static.default_main_program().ops
+    executor = paddle.static.Executor()
+    (gradient,) = executor.run(program, feed={"x": np.ones(2, "float32")}, fetch_list=[x.grad_name])
+    assert np.any(gradient != 0)
