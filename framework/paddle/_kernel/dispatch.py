@@ -20,7 +20,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ParamSpec, TypeAlias, overload
+from typing import Any, ParamSpec, TypeAlias, cast, overload
 
 import jax
 import jax.numpy as jnp
@@ -181,10 +181,10 @@ class IntegerNode(OperationNode):
     def pull(self, cotangents: Sequence[Cotangent | None], create_graph: bool) -> Sequence[Cotangent | None]:
         assert self.values is not None
         present = tuple(c is not None for c in cotangents)
-        given = [c._value if isinstance(c, Tensor) else c for c in cotangents if c is not None]
-        inputs: list[Any] = list(self.values)
+        starts = [c._value if isinstance(c, Tensor) else c for c in cotangents if c is not None]
+        inputs = cast("Sequence[jax.Array]", self.values)
         values = [v.astype(np.float64) if m else v for v, m in zip(inputs, self.mask, strict=True)]
-        gradients = self.compiled.pullback(self.mask, present).program(*values, *given)
+        gradients = self.compiled.pullback(self.mask, present).program(*values, *starts)
         types = [v.dtype for v, m in zip(inputs, self.mask, strict=True) if m]
         return [gradient.astype(kind) for gradient, kind in zip(gradients, types, strict=True)]
 

@@ -72,8 +72,8 @@ class PyLayer(PyLayerContext):
         slots = [a for a in (*args, *kwargs.values()) if _holds_tensors(a)]
         with no_grad():  # type: ignore[union-attr]
             outputs = cls.forward(ctx, *args, **kwargs)
-        parts = outputs if isinstance(outputs, tuple | list) else [outputs]
-        if not any(isinstance(part, Tensor) for part in parts):
+        returned = outputs if isinstance(outputs, tuple | list) else [outputs]
+        if not any(isinstance(one, Tensor) for one in returned):
             raise ShapeError(
                 "PyLayer.forward returns a Tensor, or several things with one among them",
                 where=cls.__name__,
@@ -96,9 +96,11 @@ class PyLayer(PyLayerContext):
             if id(result) not in barred and result._value.dtype in INEXACT:
                 chosen.append(index)
         # `backward` takes a gradient for each Tensor, and none for what else `forward` returns.
-        places = [index for index, result in enumerate(results) if isinstance(result, Tensor)]
+        positions = [index for index, result in enumerate(results) if isinstance(result, Tensor)]
         differentiable = [results[index] for index in chosen]
-        node = PyLayerNode(cls, ctx, slots, differentiable, len(places), [places.index(i) for i in chosen])
+        node = PyLayerNode(
+            cls, ctx, slots, differentiable, len(positions), [positions.index(i) for i in chosen]
+        )
         for position, index in enumerate(chosen):
             attach(results[index], node, position)
         return (tuple(results) if isinstance(outputs, tuple) else results) if multiple else results[0]

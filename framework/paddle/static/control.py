@@ -66,7 +66,7 @@ def variable_like(leaf: object, name: str) -> Any:
     )
 
 
-def _joined(first: object, second: object) -> Any:
+def _joined(first: object, second: object) -> Variable | None:
     """A new variable for the result of two branches; sizes that differ are not known."""
     joined = variable_like(first, "cond")
     other = second._value if isinstance(second, Tensor) else None

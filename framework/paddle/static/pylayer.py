@@ -34,8 +34,8 @@ class PyLayerOp(Op):
     def replay(self, values: Values, for_test: bool) -> None:
         forward, backward = self.forward, self.backward
 
-        def run(part: RecordedFunction, given: Sequence[object]) -> tuple[object, ...]:
-            results = part.replay(values, for_test, given)
+        def run(function: RecordedFunction, arguments: Sequence[object]) -> tuple[object, ...]:
+            results = function.replay(values, for_test, arguments)
             return tuple(result for result in results if isinstance(result, Tensor))
 
         class Recorded(PyLayer):
@@ -48,10 +48,10 @@ class PyLayerOp(Op):
                 assert backward is not None
                 return run(backward, args)
 
-        given = [value_of(tensor, values) for tensor in self.arguments]
+        arguments = [value_of(tensor, values) for tensor in self.arguments]
         enabled, mode.grad_enabled = mode.grad_enabled, mode.grad_enabled and backward is not None
         try:
-            results = Recorded.apply(*given) if self.outputs else ()
+            results = Recorded.apply(*arguments) if self.outputs else ()
         finally:
             mode.grad_enabled = enabled
         for variable, result in zip(self.outputs, results, strict=True):

@@ -515,7 +515,7 @@ def _with_sizes(parameter: Parameter, sizes: tuple[int, ...]) -> Parameter:
     return parameter
 
 
-def _check_parameter(shape: Any, initializer: object) -> None:
+def _check_parameter(shape: object, initializer: object) -> None:
     if not isinstance(shape, list | tuple | np.ndarray) or not all(
         isinstance(n, int | np.integer) for n in shape
     ):
