@@ -545,7 +545,7 @@ def in_dynamic_mode() -> bool:
 
 class _VariableOrTensor(type):
     def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, Tensor if in_dynamic_mode() else Variable)
+        return isinstance(instance, Tensor if in_dynamic_mode() else Variable | Parameter)
 
 
 class PublicVariable(Variable, metaclass=_VariableOrTensor):

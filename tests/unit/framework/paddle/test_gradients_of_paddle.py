@@ -74,7 +74,7 @@ def test_gradients_of_a_traced_function_have_a_history():
 def test_parameters_of_programs_have_tuples_as_shapes(static: None):
     with paddle.static.program_guard(paddle.static.Program()):
         weight = paddle.create_parameter([2, 3], "float32")
-        assert weight.shape == (2, 3)
+        assert weight.shape == (2, 3) and isinstance(weight, paddle.static.Variable)
     paddle.disable_static()
     assert weight.shape == [2, 3]
 
