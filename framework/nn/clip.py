@@ -35,8 +35,9 @@ class GradClip:
     def __post_init__(self) -> None:
         given = [f"{n} {v}" for n in ("value", "norm", "global_norm") if (v := getattr(self, n)) is not None]
         low, high = self.limits
-        good = low < high and (self.norm or 1) > 0 and (self.global_norm or 1) > 0
-        if len(given) != 1 or 0 in (self.norm, self.global_norm) or not good:
+        positive = [v for v in (self.value, self.norm, self.global_norm) if isinstance(v, float | int)]
+        good = low <= high and all(v > 0 for v in positive)
+        if len(given) != 1 or not good:
             raise ConfigError(
                 "gradients are clipped in one way",
                 received=", ".join(given) or "nothing",

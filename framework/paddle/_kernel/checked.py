@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar, cast
 
-from framework.paddle._kernel.errors import ArgumentTypeError
+from framework.paddle._kernel.errors import ArgumentTypeError, OperandError
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.tensor import Tensor
 
@@ -27,8 +27,14 @@ def checked(function: Callable[P, ResultT]) -> Callable[P, ResultT]:
     return call
 
 
-def tensors_only(*names: str) -> Callable[[_Checked], _Checked]:
-    """Let a function refuse other things than Tensors as these leading arguments, by a TypeError as Paddle does."""
+def tensors_only(
+    *names: str, kind: type[ArgumentTypeError | OperandError] = ArgumentTypeError
+) -> Callable[[_Checked], _Checked]:
+    """Let a function refuse other things than Tensors as these leading arguments, by a TypeError as Paddle does.
+
+    Args:
+        kind: The error; some of Paddle's functions raise a ValueError, and `OperandError` is both.
+    """
 
     def decorate(function: _Checked) -> _Checked:
         @functools.wraps(function)
@@ -36,7 +42,7 @@ def tensors_only(*names: str) -> Callable[[_Checked], _Checked]:
             for index, name in enumerate(names):
                 value = args[index] if index < len(args) else kwargs.get(name)
                 if not isinstance(value, Tensor):
-                    raise ArgumentTypeError(
+                    raise kind(
                         f"{name} is a Tensor",
                         where=f"paddle.{function.__name__}",
                         received=type(value).__name__,

@@ -20,7 +20,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ParamSpec, TypeAlias, overload
+from typing import Any, ParamSpec, TypeAlias, cast, overload
 
 import jax
 import jax.numpy as jnp
@@ -42,7 +42,7 @@ from framework.paddle._kernel.random import default_generator
 from framework.paddle._kernel.residual import Residual
 from framework.paddle._kernel.settings import freeze, name_results, thaw
 from framework.paddle._kernel.symbol import Symbol
-from framework.paddle._kernel.tape import Cotangent, Edge, Node, edge_of
+from framework.paddle._kernel.tape import Cotangent, Edge, Node, check_replaced, edge_of
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle._kernel.x64 import enter_x64, leave_x64, x64
 
@@ -53,6 +53,27 @@ P = ParamSpec("P")
 
 KEY = object()  # stands for a random key among the inputs until the operation runs
 _new = object.__new__
+# Operations whose gradients Paddle computes from their inputs.
+_NEED_INPUTS = frozenset(
+    (
+        *(
+            "pow",
+            "multiply",
+            "divide",
+            "matmul",
+            "square",
+            "abs",
+            "log",
+            "log1p",
+            "log2",
+            "log10",
+            "sin",
+            "cos",
+        ),
+        *("sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "erf", "gelu", "silu", "mish"),
+        *("maximum", "minimum", "fmax", "fmin", "atan2", "conv2d", "bmm", "dot", "cross", "prod", "norm"),
+    )
+)
 _PLAIN = frozenset((float, int, bool, complex))
 _numbers: dict[float, jax.Array] = {}
 _NUMBERS = 256  # kept at a time
@@ -80,6 +101,8 @@ class OperationNode(Node):
     def pull(self, cotangents: Sequence[Cotangent | None], create_graph: bool) -> Sequence[Cotangent | None]:
         values = self.values
         assert values is not None
+        if self.compiled.name in _NEED_INPUTS:
+            check_replaced(values, self)
         if self.residual is not None and not create_graph:
             pullback, inputs = self._backward(self.residual, cotangents)
             if pullback.pending:
@@ -147,6 +170,23 @@ class OperationNode(Node):
     @property
     def released(self) -> bool:
         return self.values is None
+
+
+class IntegerNode(OperationNode):
+    """The node of an operation whose inputs that want a gradient are integers: as in Paddle the gradients are integers
+    too. They are computed as those of fractions, and not differentiated again."""
+
+    __slots__ = ()
+
+    def pull(self, cotangents: Sequence[Cotangent | None], create_graph: bool) -> Sequence[Cotangent | None]:
+        assert self.values is not None
+        present = tuple(c is not None for c in cotangents)
+        starts = [c._value if isinstance(c, Tensor) else c for c in cotangents if c is not None]
+        inputs = cast("Sequence[jax.Array]", self.values)
+        values = [v.astype(np.float64) if m else v for v, m in zip(inputs, self.mask, strict=True)]
+        gradients = self.compiled.pullback(self.mask, present).program(*values, *starts)
+        types = [v.dtype for v, m in zip(inputs, self.mask, strict=True) if m]
+        return [gradient.astype(kind) for gradient, kind in zip(gradients, types, strict=True)]
 
 
 class LeafNode(Node):
@@ -240,7 +280,7 @@ def _recorded(compiled: Compiled, args: Sequence[object], values: list[object]) 
     multiple = out.__class__ is tuple or out.__class__ is list
     outs = out if multiple else (out,)
     if True not in mask:
-        tensors = tuple([wrap(o) for o in outs])
+        tensors = _recorded_integers(compiled, args, values, outs)
         return tensors if multiple else tensors[0]
     edges = [edge_of(a) for a, m in zip(args, mask, strict=True) if m]  # type: ignore[arg-type]
     node = OperationNode(compiled, values, mask, edges, outs, residual)
@@ -259,6 +299,23 @@ def _recorded(compiled: Compiled, args: Sequence[object], values: list[object]) 
             tensor._node, tensor._index, tensor.stop_gradient = node, index, False
         tensors.append(tensor)
     return tuple(tensors) if multiple else tensors[0]
+
+
+def _recorded_integers(
+    compiled: Compiled, args: Sequence[object], values: Sequence[object], outs: Sequence[jax.Array]
+) -> tuple[Tensor, ...]:
+    """The results of an operation none of whose inputs that want a gradient are fractions."""
+    tensors = tuple([wrap(out) for out in outs])
+    mask = tuple(
+        [isinstance(a, Tensor) and not a.stop_gradient and a._value.dtype.kind in "iu" for a in args]
+    )
+    if True in mask:
+        edges = [edge_of(a) for a, m in zip(args, mask, strict=True) if m]  # type: ignore[arg-type]
+        node = IntegerNode(compiled, values, mask, edges, outs)
+        for index, tensor in enumerate(tensors):
+            if tensor._value.dtype != np.bool_:
+                tensor._node, tensor._index, tensor.stop_gradient = node, index, False
+    return tensors
 
 
 def _called_again(

@@ -34,6 +34,10 @@ class AssertedError(ShapeError, AssertionError):
     """What Paddle asserts of an argument does not hold."""
 
 
+class LeafError(ShapeError, RuntimeError):
+    """A leaf that wants a gradient would lose it by a change in place."""
+
+
 class DivisorError(ShapeError, ZeroDivisionError):
     """A number that is divided by is 0."""
 

@@ -23,6 +23,7 @@ class LoDTensor:
     def __init__(self, place: object = None) -> None:
         self._values = np.zeros((0,), np.float32)
         self._lengths: list[list[int]] = []
+        self.array: LoDTensorArray | None = None  # of a variable of a scope that holds several
 
     def set(self, array: npt.ArrayLike, place: object, zero_copy: bool = False) -> None:
         """Take these values; lengths stay as they are. Raises: ShapeError: they are no numbers."""
@@ -162,3 +163,7 @@ class LoDTensor:
         return f"{{lod: {self.lod()}, shape: {self.shape()}, dtype: {self._dtype().name}}}\n{self._values}"
 
     __repr__ = __str__
+
+
+class LoDTensorArray(list[LoDTensor]):
+    """Several of them."""

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import warnings
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+import jax
+import jax.numpy as jnp
 
 from framework.paddle._kernel.dispatch import execute, run
-from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.errors import LeafError, ShapeError
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.names import IN_PLACE, METHODS
 from framework.paddle._kernel.symbol import Symbol
+from framework.paddle._kernel.tape import Cotangent, Node, edge_of, note_replaced
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops import arithmetic, logic
 
@@ -51,20 +56,40 @@ _REFLECTED = {
 }
 
 
+class ReplacedNode(Node):
+    """Numbers that do not hang on the values before them took their place: the gradient of those is 0."""
+
+    __slots__ = ("kind",)
+
+    def __init__(self, tensor: Tensor) -> None:
+        super().__init__((edge_of(tensor),), 1)
+        self.kind = jax.typeof(tensor._value)
+
+    def pull(self, cotangents: Sequence[Cotangent | None], create_graph: bool) -> Sequence[Cotangent | None]:
+        return (jnp.zeros(self.kind.shape, self.kind.dtype),)
+
+
 def replace_value(tensor: Tensor, result: Tensor) -> Tensor:
     """Make `tensor` be `result`: its value and its history. What in-place methods do.
 
     Raises:
-        RuntimeError: a leaf that wants a gradient would lose it.
+        LeafError: a leaf that wants a gradient would lose it.
     """
-    if mode.grad_enabled and not tensor.stop_gradient and tensor._node is None:
-        raise RuntimeError(
-            f"(InvalidArgument) leaf Tensor {tensor.name} that wants a gradient cannot be changed in place: use the "
-            "result of the operation without _, or change it under paddle.no_grad()"
+    if mode.grad_enabled and not tensor.stop_gradient and tensor._node is None and mode.recorder is None:
+        raise LeafError(
+            "a leaf that wants a gradient cannot be changed in place",
+            received=tensor.name,
+            fix="use the result of the operation without _, or change it under paddle.no_grad()",
         )
+    node = None
+    if result._node is None and mode.grad_enabled and not tensor.stop_gradient and mode.recorder is None:
+        node = ReplacedNode(tensor)
+    note_replaced(tensor, result._node)
     tensor._value = result._value
     tensor._version += 1
-    if result._node is not None:
+    if node is not None:
+        tensor._node, tensor._index = node, 0
+    elif result._node is not None:
         tensor._node, tensor._index, tensor.stop_gradient = result._node, result._index, False
     elif mode.grad_enabled:
         tensor._node, tensor._index = None, 0
@@ -82,6 +107,8 @@ def is_variable(x: object, name: str) -> bool:
     return True
 
 
+# Whose result may be a fraction where the Tensor is none.
+_KEEP_TYPE = frozenset(("abs_", "expm1_", "log_", "log10_", "log2_"))
 # Whose second operand must not give the first another shape.
 _KEEP_SHAPE = frozenset(
     (
@@ -94,19 +121,28 @@ _KEEP_SHAPE = frozenset(
 
 
 def in_place(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor]:
-    """The form of an operation that replaces its first argument and returns it; a variable of a static program
-    stays what it is, and the result is another one, as in Paddle."""
+    """The form of an operation that replaces its first argument and returns it; in static mode it replaces nothing, as
+    in Paddle: a variable stays what it is, and the result is another one."""
+
+    first = next(iter(inspect.signature(function).parameters), "x")
 
     @functools.wraps(function)
-    def change(x: Tensor, *args: object, **kwargs: object) -> Tensor:
-        result = function(x, *args, **kwargs)
-        if is_variable(x, name):
+    def change(*args: object, **kwargs: object) -> Tensor:
+        result = function(*args, **kwargs)
+        x = cast("Tensor", args[0] if args else kwargs[first])
+        if is_variable(x, name) or mode.recorder is not None:
             return result
         if name in _KEEP_SHAPE and result._value.shape != x._value.shape:
             raise ShapeError(
                 "the result broadcasts to another shape than that of the Tensor that is changed in place",
                 where=f"paddle.Tensor.{name}",
                 received=f"{list(x.shape)}, which would become {list(result.shape)}",
+            )
+        if name in _KEEP_TYPE and result._value.dtype != x._value.dtype:
+            raise ShapeError(
+                "the result is of another type than the Tensor that is changed in place",
+                where=f"paddle.Tensor.{name}",
+                received=f"{x.dtype}, which would become {result.dtype}",
             )
         return replace_value(x, result)
 

@@ -22,7 +22,7 @@ _REASONS: tuple[tuple[str, str], ...] = (
         r"paddle\.static\.(de)?serialize_.*",
         "not yet: static.save_inference_model and load_inference_model",
     ),
-    (r"paddle\.static\.nn\.(data_norm|static_pylayer)", "not yet: paddle.autograd.PyLayer in eager mode"),
+    (r"paddle\.static\.nn\.data_norm", "not yet: paddle.nn.BatchNorm1D"),
     (r"paddle\.sparse\b.*", "not yet: make it dense with to_dense(), then use paddle.nn"),
     (
         r"paddle\.incubate\.nn\b.*",

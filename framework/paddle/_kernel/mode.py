@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import jax
 
     from framework.paddle._kernel.dispatch import Compiled
-    from framework.paddle._kernel.tensor import Parameter, Tensor
+    from framework.paddle._kernel.tensor import Parameter
     from framework.paddle._kernel.watch import Watcher
 
 Route = Callable[["Compiled", Sequence[object]], object]
@@ -23,7 +23,8 @@ class Mode(threading.local):
     inputs, and `recorder` takes it instead of running it. `keys` gives the random keys of a traced function, and
     `watcher` is told of every Tensor whose value is read or set (framework/paddle/_kernel/watch.py). `check` refuses
     calls of public functions in static mode (framework/paddle/static/argument_kinds.py), and `keep_parameter` notes
-    that a new parameter belongs to the program that is recorded, in which `find_parameter` looks a name up."""
+    that a new parameter, which an initializer began, belongs to the program that is recorded, in which
+    `find_parameter` looks a name up."""
 
     grad_enabled: bool = True
     routed: bool = False
@@ -32,7 +33,7 @@ class Mode(threading.local):
     keys: Callable[[], jax.Array] | None = None
     watcher: Watcher | None = None
     check: Check | None = None
-    keep_parameter: Callable[[Tensor], None] | None = None
+    keep_parameter: Callable[[Parameter, object], None] | None = None
     find_parameter: Callable[[str], Parameter | None] | None = None
     default_dtype: str = "float32"
 

@@ -11,20 +11,24 @@ import contextlib
 import functools
 import heapq
 import itertools
-import warnings
+import logging
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 
 from framework.core.process_state import state
 from framework.paddle._kernel.ahead import at_backward, begin_backward
-from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.errors import AssertedError
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.tensor import Tensor, wrap
 from framework.paddle._kernel.x64 import enter_x64, leave_x64
 
+log = logging.getLogger("oar")
 Edge = Tensor | tuple["Node", int]
 Cotangent = jax.Array | Tensor  # Tensors where the gradient is to be differentiated again
 Hook = Callable[[Tensor], Tensor | None]
@@ -32,6 +36,54 @@ Hook = Callable[[Tensor], Tensor | None]
 _numbers = itertools.count()
 _ones = jax.jit(jnp.ones_like)
 _sum = jax.jit(lambda a, b: a + b.astype(a.dtype))
+
+
+@dataclass
+class _Replacement:
+    """A Tensor got other values in place of an array, by an operation of its own."""
+
+    array: weakref.ref[jax.Array]
+    tensor: weakref.ref[Tensor]
+    version: int
+    by: weakref.ref[Node] | None
+
+
+_replacements: dict[int, _Replacement] = {}  # by the id of the array
+
+
+def note_replaced(tensor: Tensor, by: Node | None) -> None:
+    """Say that a Tensor gets other values in place, before it does; `by`: the node of the operation."""
+    array = tensor._array
+    if tensor._node is None or not mode.grad_enabled or not isinstance(array, jax.Array):
+        return
+    if isinstance(array, Tracer):
+        return
+    key = id(array)
+    _replacements[key] = _Replacement(
+        weakref.ref(array, lambda _: _replacements.pop(key, None)),
+        weakref.ref(tensor),
+        tensor.inplace_version,
+        None if by is None else weakref.ref(by),
+    )
+
+
+def check_replaced(values: Iterable[object], node: Node) -> None:
+    """Refuse a gradient by values that their Tensor has not any more, as Paddle does, which has one memory for both.
+
+    Raises:
+        RuntimeError: a Tensor was changed in place after this operation used it.
+    """
+    for value in values if _replacements else ():
+        entry = _replacements.get(id(value))
+        if entry is None or entry.array() is not value or (entry.by is not None and entry.by() is node):
+            continue
+        if (tensor := entry.tensor()) is not None:
+            raise RuntimeError(
+                f"(PermissionDenied) Tensor '{tensor.name}' used in gradient computation has been modified by an "
+                f"inplace operation: received tensor_version:{tensor.inplace_version} != "
+                f"wrapper_version_snapshot:{entry.version}. Change it before it is used, or use the operation "
+                "without _."
+            )
 
 
 class Node:
@@ -191,7 +243,7 @@ def _running(create_graph: bool) -> Iterator[None]:
 def _start(gradients: _Gradients, tensors: Sequence[Tensor], starts: Sequence[Tensor | None]) -> None:
     for tensor, start in zip(tensors, starts, strict=True):
         if start is not None and start.shape != tensor.shape:
-            raise ShapeError(
+            raise AssertedError(
                 "the gradient to start with has another shape than its Tensor",
                 where="backward",
                 received=f"gradient {start.shape}, Tensor {tensor.shape}",
@@ -216,17 +268,19 @@ def backward(
     """Add the gradient of every leaf below `tensors` to its `grad`. Where nothing wants one, nothing happens, as in
     Paddle, but for a warning.
 
+    Where nothing wants a gradient it says so in the log, and does nothing, as Paddle.
+
     Raises:
-        RuntimeError: a part of the graph was freed by an earlier call without `retain_graph=True`.
+        RuntimeError: a part of the graph was freed by an earlier call without `retain_graph=True`, or a Tensor was
+            changed in place whose values a gradient needs.
         ShapeError: a gradient to start with has another shape than its Tensor.
     """
     roots = _as_list(tensors)
     starts = [None] * len(roots) if grad_tensors is None else _as_list(grad_tensors)
     if all(root.stop_gradient for root in roots):
-        warnings.warn(
-            "backward(): the Tensor has no history that leads to one that wants a gradient. Set stop_gradient = False "
-            "on an input before the computation, and run it outside of paddle.no_grad().",
-            stacklevel=2,
+        log.warning(
+            "backward(): the Tensor has no history that leads to one that wants a gradient, so that none is computed. "
+            "Set stop_gradient = False on an input before the computation, and run it outside of paddle.no_grad()."
         )
         return
     if at_backward:
@@ -273,9 +327,11 @@ def grad(
 ) -> list[Tensor | None]:
     """The gradients of the sum of `outputs` for each of `inputs`, without touching any `grad`.
 
-    With `create_graph` they have a history and can be differentiated again. Inputs that the outputs do not depend on
-    are an error unless `allow_unused`, which gives None for them.
+    With `create_graph`, and in functions of `to_static`, they have a history and can be differentiated again. Inputs
+    that the outputs do not depend on are an error unless `allow_unused`, which gives None for them.
     """
+    if mode.keys is not None:  # a traced function: gradients are variables of the program, as in Paddle's
+        create_graph, retain_graph = True, True
     roots, targets = _as_list(outputs), _as_list(inputs)
     barred = [] if no_grad_vars is None else _as_list(no_grad_vars)
     starts = [None] * len(roots) if grad_outputs is None else _as_list(grad_outputs)

@@ -221,8 +221,6 @@ class Tensor:
         return complex(self._scalar("complex"))
 
     def __index__(self) -> int:
-        if self._value.dtype.kind not in "iub":
-            raise TypeError(f"only integer Tensors can be an index, received {self.dtype}")
         return int(self._scalar("index"))
 
     def _scalar(self, use: str) -> Any:
@@ -312,6 +310,12 @@ class Parameter(Tensor):
     @name.setter
     def name(self, name: str) -> None:
         self._name = name
+
+    @property
+    def shape(self) -> list[int]:
+        """A list; a tuple in static mode, as of Paddle's variables: programs compare it with that of arrays."""
+        sizes = self._value.shape
+        return list(sizes) if mode.recorder is None else sizes  # type: ignore[return-value]
 
     def initialize(self) -> None:
         """The first values of a parameter that was made in a `paddle.LazyGuard`; nothing for others."""

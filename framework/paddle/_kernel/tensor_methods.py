@@ -203,6 +203,43 @@ def _inplace_assign(tensor: Tensor, value: Tensor) -> Tensor:
     return assign(value, tensor)
 
 
+def _share_buffer_to(tensor: Tensor, other: Tensor) -> None:
+    """Let another Tensor have the same memory; it keeps it where this one gets other values."""
+    other._value = tensor._value
+
+
+def _is_shared_buffer_with(tensor: Tensor, other: Tensor) -> bool:
+    """Whether two Tensors have the same memory."""
+    return tensor._value is other._value
+
+
+def _bump_inplace_version(tensor: Tensor) -> None:
+    """Count a change of the values in place."""
+    tensor._version += 1
+
+
+def _zero_grads(tensor: Tensor) -> None:
+    """Set the gradient to zeros."""
+    gradient = tensor.grad
+    if gradient is not None:
+        gradient._value = jnp.zeros_like(gradient._value)
+
+
+def _copy_gradient_from(tensor: Tensor, other: Tensor) -> None:
+    """Take the values of another Tensor as the gradient."""
+    tensor.grad = wrap(other._value)
+
+
+def _clear_data(tensor: Tensor) -> None:
+    """Let the memory of the values go."""
+    tensor._value = jnp.zeros((0,), tensor._value.dtype)
+
+
+def _slice_rows(tensor: Tensor, begin: int, end: int) -> Tensor:
+    """The rows from `begin` to before `end`, without history."""
+    return wrap(tensor._value[begin:end])
+
+
 METHODS = {
     "astype": astype,
     "contiguous": lambda x: x,
@@ -236,6 +273,19 @@ METHODS = {
     "__long__": Tensor.__int__,
     "_is_initialized": _true,
     "_inplace_assign": _inplace_assign,
+    "_share_buffer_to": _share_buffer_to,
+    "_share_underline_tensor_to": _share_buffer_to,
+    "_is_shared_buffer_with": _is_shared_buffer_with,
+    "_is_shared_underline_tensor_with": _is_shared_buffer_with,
+    "_inplace_version": lambda x: x.inplace_version,
+    "_bump_inplace_version": _bump_inplace_version,
+    "_zero_grads": _zero_grads,
+    "_copy_gradient_from": _copy_gradient_from,
+    "_grad_value": lambda x: None if x.grad is None else DenseTensor(x.grad),
+    "_copy_to": lambda x, place, blocking=True: wrap(x._value),
+    "_offset": lambda x: 0,
+    "_clear": _clear_data,
+    "_slice": _slice_rows,
     "_use_gpudnn": _use_gpudnn,
     "_grad_ivar": lambda x: x.grad,
     "_numel": lambda x: x.size,

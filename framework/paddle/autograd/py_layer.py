@@ -8,6 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from framework.paddle._kernel.dtypes import INEXACT
+from framework.paddle._kernel.errors import LeafError, OperandError, ShapeError
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.tape import Cotangent, Edge, Node, attach, edge_of, no_grad
 from framework.paddle._kernel.tensor import Tensor, wrap
@@ -71,6 +72,13 @@ class PyLayer(PyLayerContext):
         slots = [a for a in (*args, *kwargs.values()) if _holds_tensors(a)]
         with no_grad():  # type: ignore[union-attr]
             outputs = cls.forward(ctx, *args, **kwargs)
+        returned = outputs if isinstance(outputs, tuple | list) else [outputs]
+        if not any(isinstance(one, Tensor) for one in returned):
+            raise ShapeError(
+                "PyLayer.forward returns a Tensor, or several things with one among them",
+                where=cls.__name__,
+                received=type(outputs).__name__,
+            )
         wanted = any(not t.stop_gradient for slot in slots for t in _tensors(slot))
         if not (wanted and mode.grad_enabled):
             return outputs
@@ -87,7 +95,12 @@ class PyLayer(PyLayerContext):
                 results[index] = _returned_input(result, id(result) in unmarked)
             if id(result) not in barred and result._value.dtype in INEXACT:
                 chosen.append(index)
-        node = PyLayerNode(cls, ctx, slots, [results[index] for index in chosen], len(results), chosen)
+        # `backward` takes a gradient for each Tensor, and none for what else `forward` returns.
+        positions = [index for index, result in enumerate(results) if isinstance(result, Tensor)]
+        differentiable = [results[index] for index in chosen]
+        node = PyLayerNode(
+            cls, ctx, slots, differentiable, len(positions), [positions.index(i) for i in chosen]
+        )
         for position, index in enumerate(chosen):
             attach(results[index], node, position)
         return (tuple(results) if isinstance(outputs, tuple) else results) if multiple else results[0]
@@ -97,9 +110,10 @@ def _returned_input(tensor: Tensor, not_inplace: bool) -> Tensor:
     if not_inplace:
         return wrap(tensor._value)
     if tensor._node is None and not tensor.stop_gradient:
-        raise RuntimeError(
-            f"(InvalidArgument) PyLayer.forward returns the leaf Tensor {tensor.name} that wants a gradient: return a "
-            "new Tensor, or call ctx.mark_not_inplace(tensor)"
+        raise LeafError(
+            "PyLayer.forward returns a leaf that wants a gradient",
+            received=tensor.name,
+            fix="return a new Tensor, or call ctx.mark_not_inplace(tensor)",
         )
     return tensor
 
@@ -156,7 +170,8 @@ class PyLayerNode(Node):
         if ctx.materialize_grads:
             self._fill(given)
         returned = self.kind.backward(ctx, *given)
-        gradients = list(returned) if isinstance(returned, tuple | list) else [returned]
+        whole = isinstance(returned, list) and len(self.slots) == 1 and not self.slots[0]
+        gradients = list(returned) if isinstance(returned, tuple | list) and not whole else [returned]
         if len(gradients) > len(self.slots):
             raise ValueError(
                 f"(InvalidArgument) {self.kind.__name__}.backward returned {len(gradients)} gradients, forward took "
@@ -185,7 +200,9 @@ class PyLayerNode(Node):
                 if not flag:
                     continue
                 if part is not None and not isinstance(part, Tensor):
-                    raise TypeError(f"{name}.backward should return Tensors, received {type(part).__name__}")
+                    raise OperandError(
+                        "PyLayer.backward should return Tensors", where=name, received=type(part).__name__
+                    )
                 if part is None:
                     yield None
                 else:

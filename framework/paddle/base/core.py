@@ -16,6 +16,7 @@ from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.random import Generator, default_generator
 from framework.paddle._kernel.refused import refused
+from framework.paddle._kernel.selected_rows import SelectedRows as SelectedRows
 from framework.paddle._kernel.tensor import Tensor as _EagerTensor
 from framework.paddle.base.lod_tensor import LoDTensor as LoDTensor
 from framework.paddle.base.lod_tensor import LoDTensorArray as LoDTensorArray

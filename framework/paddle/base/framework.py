@@ -25,7 +25,8 @@ _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 EagerParamBase = Parameter
 Variable = PublicVariable
-GRAD_VAR_SUFFIX, ZERO_VAR_SUFFIX, EMPTY_VAR_NAME = "@GRAD", "@ZERO", "@EMPTY@"
+GRAD_VAR_SUFFIX, ZERO_VAR_SUFFIX, EMPTY_VAR_NAME, TEMP_VAR_NAME = "@GRAD", "@ZERO", "@EMPTY@", "@TEMP@"
+CONTROL_DEP_VAR_PREFIX = "@DEPENDENCY"
 
 
 def in_pir_mode() -> bool:

@@ -8,11 +8,8 @@ import numpy as np
 
 from framework.paddle._kernel.lod_tensor import Lengths
 from framework.paddle._kernel.lod_tensor import LoDTensor as LoDTensor
+from framework.paddle._kernel.lod_tensor import LoDTensorArray as LoDTensorArray
 from framework.paddle._kernel.tensor import Tensor
-
-
-class LoDTensorArray(list[LoDTensor]):
-    """Several of them."""
 
 
 def flatten(data: Sequence[object], levels: int) -> tuple[list[object], list[list[int]]]:

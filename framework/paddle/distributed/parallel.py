@@ -113,6 +113,15 @@ class DataParallel(WrappedLayer):
         """Nothing to set up."""
 
 
+_SPAWN_OPTIONS = frozenset(
+    (
+        *("start_method", "ips", "gpus", "xpus", "print_config", "backend"),
+        *("selected_devices", "started_port", "cluster_node_ips", "node_ip", "use_paddlecloud"),
+    )
+)
+_BACKENDS = ("nccl", "gloo", "bkcl", "auto", "heter", "xccl")
+
+
 def spawn(
     func: Callable[..., object],
     args: tuple[object, ...] = (),
@@ -124,8 +133,18 @@ def spawn(
     """Run `func(*args)` in this process, which uses all devices.
 
     Raises:
+        ValueError: there is no such option or backend.
         DeviceError: more than one process is asked for.
     """
+    if unknown := sorted(set(options) - _SPAWN_OPTIONS):
+        raise ValueError(
+            f"The config option ({unknown[0]}) of `paddle.distributed.spawn` is not supported. Allowed: "
+            f"{', '.join(sorted(_SPAWN_OPTIONS))}."
+        )
+    if (backend := options.get("backend", "auto")) not in _BACKENDS:
+        raise ValueError(
+            f"paddle.distributed initialize error, backend argument can only be one of {_BACKENDS}, but got {backend}"
+        )
     if nprocs > 1:
         raise DeviceError(
             "processes are started beside each other by the launcher",

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from framework import paddle
 from framework.optimizer.rules import StateSlot
 from framework.paddle._kernel import tape
 from framework.paddle._kernel.arguments import Parameters
-from framework.paddle._kernel.modules import resolver as _resolver
+from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle._kernel.tensor import Parameter, Tensor
 from framework.paddle.optimizer import LBFGS as LBFGS
 from framework.paddle.optimizer.base import Optimizer
@@ -177,5 +176,4 @@ class ModelAverage(Optimizer):
             parameter.set_value(self._state(parameter)["restore"])
 
 
-if not TYPE_CHECKING:
-    __getattr__ = _resolver(__name__)
+_complete(__name__)

@@ -103,6 +103,7 @@ def nextafter(x: Array, y: Array, name: str | None = None) -> Array:
     return jnp.nextafter(*pair(x, y))
 
 
+@tensors_only("x", "y")
 @operation
 def inner(x: Array, y: Array, name: str | None = None) -> Array:
     """Sums of products over the last axes of both."""
@@ -110,6 +111,7 @@ def inner(x: Array, y: Array, name: str | None = None) -> Array:
     return x * y if x.ndim == 0 or y.ndim == 0 else jnp.inner(x, y)
 
 
+@tensors_only("x", "y")
 @operation
 def outer(x: Array, y: Array, name: str | None = None) -> Array:
     """[N, M]: each element of x times each of y, both flattened."""

@@ -291,7 +291,7 @@ def assign(x: TensorLike, output: Tensor | None = None) -> Tensor:
 
 
 def _assignable(x: object) -> object:
-    """Numbers as they are given; float64 of numpy becomes float32, as in Paddle."""
+    """Numbers as they are given; float64 of numpy becomes float32, and a number a vector, as in Paddle."""
     if isinstance(x, jax.Array):
         return x
     if not isinstance(x, np.ndarray | np.generic | list | tuple | float | int):
@@ -307,7 +307,7 @@ def _assignable(x: object) -> object:
         raise ArgumentTypeError(
             "a list of variables", where="paddle.assign", allowed="a variable", fix="call paddle.stack first"
         )
-    array = np.asarray(x)
+    array = np.asarray([x] if isinstance(x, bool | int | float) else x)  # a number becomes a vector of one
     array = array.astype(np.float32) if array.dtype == np.float64 else array
     if array.dtype not in (np.bool_, np.float32, np.int32, np.int64):
         raise ArgumentTypeError(
@@ -337,6 +337,7 @@ def create_tensor(dtype: DTypeLike | None, name: str | None = None, persistable:
 @operation
 def diag(x: Array, offset: int = 0, padding_value: Array | float = 0, name: str | None = None) -> Array:
     """A matrix with the vector `x` on a diagonal and `padding_value` elsewhere, or a diagonal of the matrix `x`."""
+    x = x.reshape(-1) if x.ndim == 0 else x
     if x.ndim not in (1, 2):
         raise ShapeError(
             "a vector or a matrix is taken",

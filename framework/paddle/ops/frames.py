@@ -9,7 +9,7 @@ from jax.core import Tracer
 
 from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, operation
-from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.errors import AssertedError, ShapeError
 from framework.paddle._kernel.tensor import Tensor
 
 METHODS_ONLY = ("istft", "stft")
@@ -71,7 +71,7 @@ def _lengths(
     hop = n_fft // 4 if hop_length is None else hop_length
     width = n_fft if win_length is None else win_length
     if hop < 1 or not 0 < width <= n_fft or (window is not None and window.shape != (width,)):
-        raise ShapeError(
+        raise AssertedError(
             "hop_length is at least 1, win_length at most n_fft, and the window has win_length elements",
             where=where,
             received=f"n_fft={n_fft}, hop_length={hop}, win_length={width}, window "
@@ -105,7 +105,7 @@ def stft(
     where = "paddle.signal.stft"
     hop, width = _lengths(n_fft, hop_length, win_length, window, where)
     if x.ndim not in (1, 2) or n_fft > x.shape[-1] or pad_mode not in ("reflect", "constant"):
-        raise ShapeError(
+        raise AssertedError(
             "a signal of one or two dimensions, at least n_fft long; pad_mode 'reflect' or 'constant'",
             where=where,
             received=f"shape {list(x.shape)}, n_fft={n_fft}, pad_mode={pad_mode!r}",
@@ -116,7 +116,7 @@ def stft(
     frames = _frames(x, n_fft, hop) * weights
     norm = "ortho" if normalized else "backward"
     if jnp.iscomplexobj(frames) and onesided:
-        raise ShapeError(
+        raise AssertedError(
             "a complex signal or window has two sides",
             where=where,
             received="onesided=True",
@@ -143,13 +143,13 @@ def _istft(
     hop, width = _lengths(n_fft, hop_length, win_length, window, where)
     terms = n_fft // 2 + 1 if onesided else n_fft
     if x.ndim not in (2, 3) or not jnp.iscomplexobj(x) or x.shape[-2] != terms or hop > width:
-        raise ShapeError(
+        raise AssertedError(
             f"complex terms [..., {terms}, frames], and hop_length at most win_length",
             where=where,
             received=f"{x.dtype} {list(x.shape)}, hop_length={hop}, win_length={width}, onesided={onesided}",
         )
     if return_complex == onesided and return_complex:
-        raise ShapeError(
+        raise AssertedError(
             "a complex signal has two sides",
             where=where,
             received="onesided=True, return_complex=True",

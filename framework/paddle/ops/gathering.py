@@ -176,7 +176,26 @@ def index_fill(x: Array, index: Array, axis: int, value: Array, name: str | None
 def _index_put(x: Array, indices: Arrays, value: Array, accumulate: bool) -> Array:
     at = x.at[tuple(indices)]
     value = jnp.asarray(value).astype(x.dtype)
+    if x.dtype == bool and accumulate:
+        return at.max(value)  # their sum: whether one of them is true
     return at.add(value) if accumulate else at.set(value)
+
+
+@operation(name="index_put")
+def _mask_put(x: Array, mask: Array, value: Array, accumulate: bool) -> Array:
+    """`_index_put` for a mask of the leading axes whose values are not known: the n-th true one takes the n-th part of
+    `value`."""
+    value = jnp.asarray(value).astype(x.dtype)
+    rest = x.ndim - mask.ndim
+    if value.ndim > rest and value.shape[0] > 1:
+        number = jnp.cumsum(mask.reshape(-1)).reshape(mask.shape) - 1
+        value = jnp.take(value, number, axis=0, mode="clip")
+    elif value.ndim > rest:
+        value = value[0]
+    hit = mask.reshape(*mask.shape, *[1] * rest)
+    if accumulate:
+        return x | (hit & value) if x.dtype == bool else x + jnp.where(hit, value, 0).astype(x.dtype)
+    return jnp.where(hit, value, x)
 
 
 @checked
@@ -184,6 +203,8 @@ def index_put(
     x: Tensor, indices: Sequence[Tensor], value: Tensor, accumulate: bool = False, name: str | None = None
 ) -> Tensor:
     """`x` with the value put (or added) at x[indices]; masks become positions."""
+    if len(indices) == 1 and indices[0].dtype == "bool" and isinstance(indices[0]._value, Symbol):
+        return _mask_put(x, indices[0], value, accumulate)
     arrays: list[Any] = []
     for part in indices:
         if part.dtype == "bool":

@@ -228,7 +228,11 @@ def _exponential(key: Key, like: Array, rate: Array) -> Array:
 
 
 def exponential_(x: Tensor, lam: float = 1.0, name: str | None = None) -> Tensor:
-    """Fill `x` with numbers of an exponential distribution of mean 1 / lam."""
+    """Fill `x` with numbers of an exponential distribution of mean 1 / lam; a leaf may want a gradient."""
+    if x._node is None:
+        x._value = _exponential(x, lam)._value
+        x._version += 1
+        return x
     return replace_value(x, _exponential(x, lam))
 
 

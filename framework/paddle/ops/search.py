@@ -11,10 +11,10 @@ from jax import lax
 
 from framework.core.axes import normalize_axis
 from framework.paddle._kernel.arguments import TensorLike
-from framework.paddle._kernel.checked import checked
+from framework.paddle._kernel.checked import checked, tensors_only
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.dtypes import to_numpy
-from framework.paddle._kernel.errors import ArgumentTypeError, ShapeError, require
+from framework.paddle._kernel.errors import ArgumentTypeError, OperandError, ShapeError, require
 from framework.paddle._kernel.methods import is_variable, replace_value
 from framework.paddle._kernel.random import default_generator
 from framework.paddle._kernel.settings import reads_values, takes_variables
@@ -303,6 +303,7 @@ def searchsorted(
     return _between(sorted_sequence, values, out_int32, right)
 
 
+@tensors_only("x", "sorted_sequence", kind=OperandError)
 @operation(differentiable=False)
 def bucketize(
     x: Array,

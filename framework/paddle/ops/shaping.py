@@ -295,20 +295,22 @@ def broadcast_tensors(input: Sequence[Tensor], name: str | None = None) -> list[
 
 
 def broadcast_shape(x_shape: Sequence[int], y_shape: Sequence[int]) -> list[int]:
-    """The shape that the two shapes broadcast to.
+    """The shape that the two shapes broadcast to; -1 is a size that is not known, and fits any other.
 
     Raises:
         ShapeError: they do not.
     """
-    try:
-        return list(np.broadcast_shapes(tuple(x_shape), tuple(y_shape)))
-    except ValueError:
+    x_sizes, y_sizes = tuple(x_shape), tuple(y_shape)
+    count = max(len(x_sizes), len(y_sizes))
+    pairs = list(zip(*[(1,) * (count - len(s)) + s for s in (x_sizes, y_sizes)], strict=True))
+    if any(x != y and x != 1 and y != 1 and -1 not in (x, y) for x, y in pairs):
         raise ShapeError(
             "the shapes do not broadcast",
             where="paddle.broadcast_shape",
             received=f"{list(x_shape)} and {list(y_shape)}",
             allowed="equal sizes, or 1, from the last axis on",
-        ) from None
+        )
+    return [int(y if x in (1, -1) and y != 1 else x) for x, y in pairs]
 
 
 @operation

@@ -18,6 +18,7 @@ Axis = int | tuple[int, ...] | None
 
 
 def _variance(x: Array, axis: Axis, unbiased: bool, keepdim: bool, where: str) -> Array:
+    require(not jnp.issubdtype(x.dtype, jnp.integer), "x is a fraction", where, x.dtype)
     axes = axes_of(axis, x.ndim, where)
     x = as_float(x)
     count = np.prod([x.shape[a] for a in axes], dtype=np.int64)

@@ -12,8 +12,9 @@ import numpy as np
 from framework.nn.functional.slopes import absolute, arctan
 from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, operation
-from framework.paddle._kernel.errors import OperandError, require
+from framework.paddle._kernel.errors import AssertedError, OperandError, require
 from framework.paddle._kernel.methods import in_place, replace_value
+from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.promotion import as_float, in_float64, is_integer
 from framework.paddle.ops.rows import elementwise
@@ -152,6 +153,8 @@ def round(x: Array, name: str | None = None) -> Array:
 @operation
 def frac(x: Array, name: str | None = None) -> Array:
     """What is behind the point: x - trunc(x)."""
+    kinds = (np.int32, np.int64, np.float32, np.float64)
+    require(x.dtype in kinds, "x is int32, int64, float32 or float64", "paddle.frac", x.dtype, OperandError)
     return x - jax.lax.stop_gradient(_whole_or(jnp.trunc, x))
 
 
@@ -215,6 +218,8 @@ def nan_to_num(
     name: str | None = None,
 ) -> Array:
     """NaN and infinities replaced: by default 0 and the largest finite numbers of the type."""
+    holds = jnp.issubdtype(x.dtype, jnp.floating)
+    require(bool(holds), "x is a fraction", "paddle.nan_to_num", x.dtype, AssertedError)
     return jnp.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
 
 
@@ -258,6 +263,9 @@ def _plus(x: Array, value: Array) -> Array:
 def increment(x: Tensor, value: float = 1.0, name: str | None = None) -> Tensor:
     """Add `value` to `x`, a Tensor of one element, in place."""
     require(x.size in (1, -1), "x has one element", "paddle.increment", x.shape)
+    if not x.stop_gradient and x._node is None and mode.recorder is None:  # a leaf stays one, as in Paddle
+        x._value = _plus(x, value)._value
+        return x
     return replace_value(x, _plus(x, value))
 
 

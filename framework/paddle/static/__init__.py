@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from framework.paddle._kernel.checked import checked
-from framework.paddle._kernel.errors import ModeError
+from framework.paddle._kernel.errors import ArgumentTypeError, ModeError
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.jit.spec import InputSpec as InputSpec
@@ -122,7 +122,9 @@ def Print(
     print_tensor_lod: bool = True,
     print_phase: str = "both",
 ) -> Tensor:
-    """Print a variable whenever the program runs; returns it."""
+    """Print a variable whenever the program runs; returns it. Raises: ArgumentTypeError: it is no Tensor."""
+    if not isinstance(input, Tensor):
+        raise ArgumentTypeError("Print takes a Tensor", received=type(input).__name__)
     from framework.paddle.static.printing import printed
 
     return printed(input, message or "")

@@ -43,7 +43,7 @@ class GradientOp(Op):
         for present, output in zip(self.sources, self.outputs, strict=True):
             if present is source:
                 return output
-        if self.starts is not None or source.stop_gradient or source not in _below(program, self.targets[0]):
+        if source.stop_gradient or not any(source in _below(program, target) for target in self.targets):
             return None
         (output,) = _gradient_variables(program, [source])
         self.sources, self.outputs = [*self.sources, source], [*self.outputs, output]
@@ -141,7 +141,7 @@ def minimize(
 ) -> tuple[list[Op], list]:
     """Append the gradients and the step of an optimizer; returns (entries, [(parameter, gradient), …])."""
     pairs = append_backward(loss, parameters or own_parameters(optimizer), no_grad_set)
-    return [append_step(optimizer, pairs)], pairs
+    return [append_step(optimizer, pairs, program_of(loss))], pairs
 
 
 def own_parameters(optimizer: Optimizer) -> list[Parameter] | None:
@@ -149,10 +149,12 @@ def own_parameters(optimizer: Optimizer) -> list[Parameter] | None:
     return optimizer._all_parameters() or None
 
 
-def append_step(optimizer: Optimizer, pairs: Sequence[tuple[Parameter, Variable]]) -> StepOp:
-    """Append the step of an optimizer for these gradients."""
+def append_step(
+    optimizer: Optimizer, pairs: Sequence[tuple[Parameter, Variable]], program: Program | None = None
+) -> StepOp:
+    """Append the step of an optimizer for these gradients to a program, the one that is recorded into by default."""
     if not optimizer._param_groups:
         optimizer._param_groups = [parameter for parameter, _ in pairs]
     step = StepOp(optimizer, pairs)
-    default_main_program().ops.append(step)
+    (program or default_main_program()).ops.append(step)
     return step

@@ -11,11 +11,13 @@ import numpy as np
 from framework.core.errors import InputError
 from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.checked import checked
-from framework.paddle._kernel.errors import ArgumentTypeError
+from framework.paddle._kernel.errors import ArgumentTypeError, ShapeError
+from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.jit import control
 from framework.paddle.static.program import (
+    SIZES,
     Op,
     Values,
     Variable,
@@ -28,7 +30,7 @@ from framework.paddle.static.variable import replay_all
 from framework.paddle.utils import unique_name
 
 
-class _Part:
+class RecordedFunction:
     """A recorded function: its entries, and the leaves of what it returns."""
 
     def __init__(self, call: Callable[..., object], inputs: Sequence[Variable] = ()) -> None:
@@ -51,7 +53,7 @@ class _Part:
         return [value_of(leaf, inner) for leaf in self.leaves]
 
 
-def _like(leaf: object, name: str) -> Any:
+def variable_like(leaf: object, name: str) -> Any:
     """A new variable of the shape and type of this one."""
     if leaf is None:
         return None
@@ -68,14 +70,28 @@ def _kind(tensor: Tensor) -> tuple[tuple[int, ...], np.dtype]:
     return tuple(tensor._value.shape), np.dtype(tensor._value.dtype)
 
 
+def _joined(first: object, second: object) -> Variable | None:
+    """A new variable for the result of two branches; sizes that differ are not known."""
+    joined = variable_like(first, "cond")
+    other = second._value if isinstance(second, Tensor) else None
+    if joined is None or other is None or other.ndim != joined.ndim or other.shape == joined._value.shape:
+        return joined
+    sizes = [
+        [n if a == b else unknown for n, a, b in zip(shape, joined._value.shape, other.shape, strict=True)]
+        for shape, unknown in zip((joined._value.shape, joined._value.other), SIZES, strict=True)
+    ]
+    return new_variable(sizes[0], sizes[1], joined._value.dtype, joined.name, joined.stop_gradient)
+
+
 class CondOp(Op):
     """One of two parts runs."""
 
     type = "cond"
 
-    def __init__(self, pred: Tensor, first: _Part, second: _Part) -> None:
+    def __init__(self, pred: Tensor, first: RecordedFunction, second: RecordedFunction) -> None:
         self.pred, self.first, self.second = pred, first, second
-        self.results = [_like(leaf, "cond") for leaf in first.leaves]
+        pairs = zip(first.leaves, second.leaves, strict=True)
+        self.results = [_joined(*pair) for pair in pairs]
         for result, a, b in zip(self.results, first.leaves, second.leaves, strict=True):
             if result is not None and any(isinstance(x, Tensor) and not x.stop_gradient for x in (a, b)):
                 result.stop_gradient = False
@@ -100,7 +116,7 @@ class CondOp(Op):
 
 def record_cond(pred: Tensor, true_fn: Callable[[], object], false_fn: Callable[[], object]) -> object:
     """Append a branch; returns variables in the structure that both parts return."""
-    first, second = _Part(true_fn), _Part(false_fn)
+    first, second = RecordedFunction(true_fn), RecordedFunction(false_fn)
     if first.tree != second.tree:
         raise InputError(
             "the branches of cond return different structures", received=f"{first.tree}, {second.tree}"
@@ -116,7 +132,11 @@ class LoopOp(Op):
     type = "while"
 
     def __init__(
-        self, test: _Part, body: _Part, start: Sequence[object], results: Sequence[Variable]
+        self,
+        test: RecordedFunction,
+        body: RecordedFunction,
+        start: Sequence[object],
+        results: Sequence[Variable],
     ) -> None:
         self.test, self.body, self.start = test, body, start
         self.outputs = results
@@ -136,14 +156,14 @@ def record_loop(
     test: Callable[..., object], body: Callable[..., object], start: Sequence[object]
 ) -> list[Any]:
     """Append a loop; returns its variables after it."""
-    inputs = [_like(s, "loop") for s in start]
+    inputs = [variable_like(s, "loop") for s in start]
 
     def step(*given: object) -> list[object]:
         made = body(*given)
         return list(made) if isinstance(made, list | tuple) else [made]
 
-    tested, stepped = _Part(test, inputs), _Part(step, inputs)
-    results = [_like(s, "while") for s in start]
+    tested, stepped = RecordedFunction(test, inputs), RecordedFunction(step, inputs)
+    results = [variable_like(s, "while") for s in start]
     default_main_program().ops.append(LoopOp(tested, stepped, list(start), results))
     return results
 
@@ -159,7 +179,18 @@ def cond(
     name: str | None = None,
     return_names: Sequence[str] | None = None,
 ) -> Any:
-    """`true_fn()` where `pred` is true, else `false_fn()`; both must return the same structure."""
+    """`true_fn()` where `pred` is true, else `false_fn()`; both must return the same structure.
+
+    Raises:
+        ArgumentTypeError: `pred` is no Tensor of booleans in static mode, a branch is no function, or `name` no text.
+    """
+    if mode.recorder is not None and not (isinstance(pred, Tensor) and pred.dtype == "bool"):
+        raise _wrong("pred of cond", "a Tensor of bool", pred)
+    for what, function in (("true_fn", true_fn), ("false_fn", false_fn)):
+        if function is not None and not callable(function):
+            raise _wrong(f"{what} of cond", "a function", function)
+    if name is not None and not isinstance(name, str):
+        raise _wrong("name of cond", "a text", name)
     return control.cond(pred, true_fn or _nothing, false_fn or _nothing, return_names)
 
 
@@ -177,7 +208,9 @@ def while_loop(
     """`loop_vars = body(*loop_vars)` as long as `cond(*loop_vars)` is true."""
     if not callable(cond) or not callable(body):
         raise TypeError("while_loop takes two functions, cond and body")
-    if not isinstance(loop_vars, list | tuple) or not loop_vars:
+    if not isinstance(loop_vars, list | tuple):
+        raise _wrong("loop_vars of while_loop", "a list or tuple", loop_vars)
+    if not loop_vars:
         raise ValueError("loop_vars of while_loop is a list with at least one Tensor")
     values = list(loop_vars)
     recorded = any(isinstance(v, Variable) for v in values)
@@ -304,3 +337,50 @@ def py_func(
         variable.stop_gradient = True
     default_main_program().ops.append(PythonOp(func, inputs, outputs))
     return out
+
+
+class AssertOp(Op):
+    """Raises where a condition does not hold."""
+
+    type = "assert"
+    reads_values = True
+
+    def __init__(self, condition: Tensor, data: Sequence[Tensor], summarize: int) -> None:
+        self.inputs, self.summarize = (condition, *data), summarize
+
+    def replay(self, values: Values, for_test: bool) -> None:
+        condition, *data = [value_of(t, values) for t in self.inputs]
+        if bool(condition.numpy().all()):
+            return
+        count = None if self.summarize < 0 else self.summarize
+        shown = [
+            f"{t.name} {list(v.shape)}: {v.numpy().ravel()[:count].tolist()}"
+            for t, v in zip(self.inputs[1:], data, strict=True)
+        ]
+        raise ShapeError(
+            "the condition of Assert does not hold",
+            where="Executor.run",
+            received="; ".join(shown) or "False",
+        )
+
+
+def Assert(
+    cond: Tensor, data: Sequence[Tensor] | None = None, summarize: int = 20, name: str | None = None
+) -> AssertOp:
+    """Raise where `cond` is false when the program runs, with the first `summarize` numbers (-1: all) of `data`.
+
+    Raises:
+        ArgumentTypeError: an argument is of another type.
+    """
+    if not isinstance(cond, Tensor) or cond.dtype != "bool":
+        raise _wrong("cond of Assert", "a Tensor of bool", cond)
+    if data is not None and not isinstance(data, list | tuple):
+        raise _wrong("data of Assert", "a list or tuple of Tensors, None", data)
+    if not isinstance(summarize, int):
+        raise _wrong("summarize of Assert", "an integer", summarize)
+    op = AssertOp(cond, data or (), summarize)
+    if mode.recorder is None:
+        op.replay(Values(), False)
+    else:
+        default_main_program().ops.append(op)
+    return op

@@ -12,6 +12,7 @@ import numpy as np
 
 from framework.core.errors import InputError
 from framework.paddle._kernel.arguments import TensorLike
+from framework.paddle._kernel.errors import ArgumentTypeError
 from framework.paddle._kernel.lod_tensor import LoDTensor
 from framework.paddle._kernel.mode import mode, recorder_scope
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
@@ -64,6 +65,10 @@ class CompiledProgram:
     """A program with a build strategy, which changes nothing: every program is compiled."""
 
     def __init__(self, program_or_graph: Program, build_strategy: BuildStrategy | None = None) -> None:
+        if not isinstance(program_or_graph, Program):
+            raise ArgumentTypeError(
+                "CompiledProgram takes a Program", received=type(program_or_graph).__name__
+            )
         self._program = program_or_graph
 
     def with_data_parallel(self, *args: object, **kwargs: object) -> CompiledProgram:
@@ -97,6 +102,7 @@ class Executor:
         Raises:
             InputError: a fed array does not fit its variable, or `fetch_list` names what is not there.
             RuntimeError: what is fetched has lengths, and numpy's arrays are asked for.
+            ArgumentTypeError: `fetch_list` holds something else than variables and names.
         """
         if isinstance(program, CompiledProgram):
             program = program._program
@@ -105,7 +111,8 @@ class Executor:
         if use_prune and not program.optimizers():
             program = _pruned(program, fetches)
         fed = {name: value for read in program.readers for name, value in read().items()} | _merged(feed)
-        if program.ops and (unknown := sorted(set(fed) - set(program.data))):
+        computes = any(op.computes for op in program.ops)
+        if computes and (unknown := sorted(set(fed) - set(program.data))):
             log.warning("the program has no inputs %s: what is fed to them is not used", ", ".join(unknown))
         _exchange(program, fed, scope or global_scope())
         names = [name for name in program.data if name in fed]
@@ -199,6 +206,8 @@ def _fetched(program: Program, fetch_list: Fetched) -> list[Tensor]:
         return []
     chosen = _flat(fetch_list)
     named = {t.name: t for t in program.list_vars()} if any(isinstance(v, str) for v in chosen) else {}
+    if others := [v for v in chosen if not isinstance(v, str | Tensor)]:
+        raise ArgumentTypeError("fetch_list holds variables and their names", received=f"{others[0]!r:.60}")
     names = [v for v in chosen if isinstance(v, str) and v not in named]
     named |= {name: one for name in names if (one := program.find_gradient(name)) is not None}
     missing = [name for name in names if name not in named]
@@ -294,7 +303,7 @@ def _run(
             found = compiled.fits(tensors)
             if found is not None:
                 return compiled(found, tensors), with_lengths.get(key, fetched_lengths)
-        if not program.ops and not fetches:
+        if not fetches and not any(op.computes for op in program.ops):
             return [], []
         with explained("Executor.run"):
             if looks_at_values(program):

@@ -12,6 +12,7 @@ from framework.nn.table_options import Entry
 from framework.paddle import nn
 from framework.paddle._kernel.arguments import DTypeLike, Integers, Padding
 from framework.paddle._kernel.checked import checked
+from framework.paddle._kernel.errors import require
 from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Tensor
@@ -22,6 +23,7 @@ from framework.paddle.static.control import cond as cond
 from framework.paddle.static.control import py_func as py_func
 from framework.paddle.static.control import switch_case as switch_case
 from framework.paddle.static.control import while_loop as while_loop
+from framework.paddle.static.pylayer import static_pylayer as static_pylayer
 from framework.paddle.static.sequence_lod import sequence_concat as sequence_concat
 from framework.paddle.static.sequence_lod import sequence_conv as sequence_conv
 from framework.paddle.static.sequence_lod import sequence_enumerate as sequence_enumerate
@@ -296,7 +298,8 @@ def group_norm(
     data_layout: str = "NCHW",
     name: str | None = None,
 ) -> Tensor:
-    """Normalise groups of channels."""
+    """Normalise groups of channels. Raises: ShapeError: the input has less than 2 axes."""
+    require(len(input.shape) > 1, "the input has 2 axes or more", "paddle.static.nn.group_norm", input.shape)
     channels = input.shape[1 if data_layout.startswith("NC") else -1]
     layer = nn.GroupNorm(groups, channels, epsilon, param_attr, bias_attr, data_layout)
     return _activated(layer(input), act)

@@ -36,14 +36,26 @@ class OperatorOp(Op):
     """An operator of saved programs with its inputs and outputs by slot ("X", "Out")."""
 
     def __init__(self, op_type: str, inputs: Slots, outputs: Slots, attrs: Mapping[str, object]) -> None:
-        self.type, self.input_slots, self.output_slots = op_type, inputs, outputs
-        self.attrs = {name: _plain(value) for name, value in attrs.items() if value is not None}
+        self.type, self._inputs, self._outputs = op_type, inputs, outputs
+        self._attrs = {name: _plain(value) for name, value in attrs.items() if value is not None}
         self.inputs = [tensor for tensors in inputs.values() for tensor in tensors]
         self.outputs = [t for tensors in outputs.values() for t in tensors if isinstance(t, Variable)]
         self.recorded = mode.grad_enabled
         self.gives_lengths = find_legacy_operator(op_type) is not None
         if self.outputs:
             self._take_shapes()
+
+    @property
+    def input_slots(self) -> Slots:
+        return self._inputs
+
+    @property
+    def output_slots(self) -> Slots:
+        return self._outputs
+
+    @property
+    def attrs(self) -> Mapping[str, object]:
+        return self._attrs
 
     def _results(
         self, slots: dict[str, list[Tensor]], values: Values | None = None
@@ -115,43 +127,6 @@ class OperatorOp(Op):
         with x64(), recorder_scope(None):
             shapes = jax.eval_shape(run, [_spec(tensor, other) for tensor in self.inputs])
         return dict(zip(order, shapes, strict=True))
-
-    # -- what programs ask of an operator --------------------------------------------------------------------------
-
-    @property
-    def input_names(self) -> list[str]:
-        """The slots of the inputs."""
-        return list(self.input_slots)
-
-    @property
-    def output_names(self) -> list[str]:
-        """The slots of the outputs."""
-        return list(self.output_slots)
-
-    def input(self, name: str) -> list[str]:
-        """The names of the variables in a slot of the inputs."""
-        return [tensor.name for tensor in self.input_slots[name]]
-
-    def output(self, name: str) -> list[str]:
-        """The names of the variables in a slot of the outputs."""
-        return [tensor.name for tensor in self.output_slots[name]]
-
-    @property
-    def attr_names(self) -> list[str]:
-        """The names of the attributes that were given."""
-        return list(self.attrs)
-
-    def has_attr(self, name: str) -> bool:
-        """Whether this attribute was given."""
-        return name in self.attrs
-
-    def attr(self, name: str) -> object:
-        """The value of an attribute."""
-        return self.attrs[name]
-
-    def all_attrs(self) -> dict[str, object]:
-        """All attributes that were given."""
-        return dict(self.attrs)
 
 
 def _spec(tensor: Tensor, other: bool) -> jax.ShapeDtypeStruct:

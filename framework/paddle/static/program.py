@@ -23,6 +23,7 @@ from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, wrap
 from framework.paddle.nn.layer import create_parameter as create_parameter
 from framework.paddle.nn.param_attr import AttrLike, ParamAttr
 from framework.paddle.static.argument_kinds import check_call
+from framework.paddle.static.initial_operations import initial_operations
 from framework.paddle.static.operator import OperatorOp, SlotArguments, slots_of
 from framework.paddle.static.shapes import result_shapes
 from framework.paddle.static.state import defer_by as defer_by
@@ -58,6 +59,10 @@ class CallOp(Op):
     ) -> None:
         self.compiled, self.inputs, self.outputs = compiled, tuple(inputs), outputs
         self.type, self.recorded = compiled.name, recorded
+
+    @property
+    def attrs(self) -> Mapping[str, object]:
+        return self.compiled.settings
 
     def replay(self, values: Values, for_test: bool) -> None:
         args: Sequence[object] = [value_of(a, values) for a in self.inputs]
@@ -124,7 +129,7 @@ class Block:
         return found
 
     def has_var(self, name: str) -> bool:
-        return name in self.vars
+        return name in self.vars or self.program.find_gradient(name) is not None
 
     def all_parameters(self) -> list[Parameter]:
         return self.program.all_parameters()
@@ -143,8 +148,13 @@ class Block:
         """A new parameter of the program; `initializer`, `regularizer` and `trainable` hold without an `attr`."""
         if attr is None:
             attr = ParamAttr(name, initializer, regularizer=regularizer, trainable=trainable)
-        with program_guard(self.program):
-            return create_parameter(shape, dtype, name, attr)
+        before = mode.keep_parameter, mode.find_parameter
+        mode.keep_parameter, mode.find_parameter = _keep_parameter, _find
+        try:
+            with program_guard(self.program, self.program):
+                return create_parameter(shape, dtype, name, attr)
+        finally:
+            mode.keep_parameter, mode.find_parameter = before
 
     def create_var(
         self,
@@ -285,6 +295,12 @@ class Program:
             yield from op.reads()
             yield from op.outputs
 
+    def holds(self, variable: Variable) -> bool:
+        """Whether it is an input of this program, or one of its operations computes it."""
+        if self.data.get(variable.name) is variable:
+            return True
+        return any(output is variable for op in reversed(self.ops) for output in op.outputs)
+
     def list_vars(self) -> Iterator[Tensor]:
         """All variables and parameters, each once."""
         yield from {id(t): t for t in self._tensors()}.values()
@@ -412,7 +428,7 @@ def create_global_var(
 
 
 def default_startup_program() -> Program:
-    """Parameters have their first values as soon as they are made: this program is empty."""
+    """Parameters have their first values as soon as they are made: this program says how, and computes nothing."""
     return state.startup
 
 
@@ -501,6 +517,13 @@ def _keep(tensor: Tensor) -> None:
     default_main_program().made[id(tensor)] = tensor
 
 
+def _keep_parameter(parameter: Parameter, initializer: object) -> None:
+    """Make a parameter one of the programs, and say in the startup program how it began."""
+    state.startup.ops.extend(initial_operations(parameter, initializer, state.startup.random_seed))
+    state.startup.made[id(parameter)] = parameter
+    _keep(parameter)
+
+
 def _find(name: str) -> Parameter | None:
     """The parameter of the current program that has this name: layers that name one share it."""
     value = default_main_program().global_block().vars.get(name)
@@ -514,7 +537,7 @@ def enable_static() -> None:
         unique_name.switch(*state.names)
         mode.watcher = _Watcher()
         set_recorder(record)
-        mode.check, mode.keep_parameter, mode.find_parameter = check_call, _keep, _find
+        mode.check, mode.keep_parameter, mode.find_parameter = check_call, _keep_parameter, _find
 
 
 def disable_static(place: object = None) -> None:
@@ -533,7 +556,7 @@ def in_dynamic_mode() -> bool:
 
 class _VariableOrTensor(type):
     def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, Tensor if in_dynamic_mode() else Variable)
+        return isinstance(instance, Tensor if in_dynamic_mode() else Variable | Parameter)
 
 
 class PublicVariable(Variable, metaclass=_VariableOrTensor):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from framework.paddle._kernel.lod_tensor import LoDTensor
+from framework.paddle._kernel.lod_tensor import LoDTensor, LoDTensorArray
 from framework.paddle._kernel.selected_rows import SelectedRows
 from framework.paddle._kernel.tensor import Tensor, as_array
 from framework.paddle.static.program import Variable, recent_programs
@@ -39,6 +39,14 @@ class ScopeVariable:
     def get_tensor(self) -> LoDTensor:
         """Its values; `set` changes them."""
         return self._tensor
+
+    def get_lod_tensor_array(self) -> LoDTensorArray:
+        """Several values; without any before."""
+        if self._tensor.array is None:
+            self._tensor.array = LoDTensorArray()
+        return self._tensor.array
+
+    get_fetch_list = get_lod_tensor_array
 
     def set_int(self, value: int) -> None:
         """Hold an integer."""

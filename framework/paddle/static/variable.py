@@ -158,12 +158,16 @@ def share_lod_levels(name: str, inputs: Iterable[Variable], outputs: Iterable[Va
             output.lod_level = source.lod_level
 
 
+_SLOTS = ("X", "Y", "Z")  # what Paddle calls the inputs of most operators
+
+
 class Op:
     """One entry of a program. `replay` computes its outputs from the values of its inputs."""
 
     type = ""
     inputs: Sequence[Any] = ()
     outputs: Sequence[Variable] = ()
+    computes = True  # False: it only says what was done when the program was made
     trains = False  # belongs to training: clone(for_test=True) leaves it out
     gives_lengths = False  # says itself which lengths its outputs have
     reads_values = False  # looks at values of its inputs: its program cannot be traced
@@ -178,6 +182,69 @@ class Op:
     def reads(self) -> Iterable[Tensor]:
         """The variables and Tensors that it needs."""
         return [a for a in self.inputs if isinstance(a, Tensor)]
+
+    # -- what programs ask of an operator --------------------------------------------------------------------------
+
+    @property
+    def attrs(self) -> Mapping[str, object]:
+        """The settings, by name."""
+        return {}
+
+    @property
+    def input_slots(self) -> Mapping[str, Sequence[Tensor]]:
+        """The Tensors of each slot of the inputs."""
+        names = [*_SLOTS, *(f"Input{number}" for number in range(len(_SLOTS), len(self.inputs)))]
+        return {name: [t] for name, t in zip(names, self.reads(), strict=False)}
+
+    @property
+    def output_slots(self) -> Mapping[str, Sequence[Tensor]]:
+        """The Tensors of each slot of the outputs."""
+        return {"Out" if not number else f"Out{number}": [t] for number, t in enumerate(self.outputs)}
+
+    @property
+    def input_names(self) -> list[str]:
+        """The slots of the inputs."""
+        return list(self.input_slots)
+
+    @property
+    def output_names(self) -> list[str]:
+        """The slots of the outputs."""
+        return list(self.output_slots)
+
+    @property
+    def input_arg_names(self) -> list[str]:
+        """The names of the inputs."""
+        return [tensor.name for tensors in self.input_slots.values() for tensor in tensors]
+
+    @property
+    def output_arg_names(self) -> list[str]:
+        """The names of the outputs."""
+        return [tensor.name for tensors in self.output_slots.values() for tensor in tensors]
+
+    def input(self, name: str) -> list[str]:
+        """The names of the variables in a slot of the inputs."""
+        return [tensor.name for tensor in self.input_slots[name]]
+
+    def output(self, name: str) -> list[str]:
+        """The names of the variables in a slot of the outputs."""
+        return [tensor.name for tensor in self.output_slots[name]]
+
+    @property
+    def attr_names(self) -> list[str]:
+        """The names of the attributes that were given."""
+        return list(self.attrs)
+
+    def has_attr(self, name: str) -> bool:
+        """Whether this attribute was given."""
+        return name in self.attrs
+
+    def attr(self, name: str) -> object:
+        """The value of an attribute."""
+        return self.attrs[name]
+
+    def all_attrs(self) -> dict[str, object]:
+        """All attributes that were given."""
+        return dict(self.attrs)
 
 
 def replay_all(ops: Iterable[Op], values: Values, for_test: bool) -> None:
@@ -214,6 +281,12 @@ def value_of(tensor: ValueT, values: Values) -> ValueT | Tensor:
 
 
 def program_of(variable: Tensor) -> Program:
-    """The program in which a variable was last asked for by its name, else the one that is recorded into."""
-    reference = variable.looked_up if isinstance(variable, Variable) else None
-    return (reference and reference()) or state.main
+    """The program in which a variable was last asked for by its name, else the one that computes it, else the one that
+    is recorded into."""
+    from framework.paddle.static.program import recent_programs
+
+    if not isinstance(variable, Variable):
+        return state.main
+    if variable.looked_up is not None and (program := variable.looked_up()) is not None:
+        return program
+    return next((program for program in recent_programs() if program.holds(variable)), state.main)

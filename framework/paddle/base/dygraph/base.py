@@ -13,6 +13,7 @@ from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle._kernel.tape import no_grad as no_grad
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.static import disable_static, enable_static, in_dynamic_mode
+from framework.paddle.utils import unique_name
 
 P = ParamSpec("P")
 ResultT = TypeVar("ResultT")
@@ -20,11 +21,12 @@ ResultT = TypeVar("ResultT")
 
 @contextmanager
 def guard(place: object = None) -> Iterator[None]:
-    """Eager mode for a block."""
+    """Eager mode for a block, in which names of parameters are counted anew."""
     was_static = not in_dynamic_mode()
     disable_static()
     try:
-        yield
+        with unique_name.guard():
+            yield
     finally:
         if was_static:
             enable_static()

@@ -5,11 +5,9 @@ XLA fuses it. The formulas are those of Paddle's documentation (paddle/incubate/
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from framework import paddle
 from framework.paddle._kernel.errors import ShapeError
-from framework.paddle._kernel.modules import resolver as _resolver
+from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn import functional as F
 
@@ -325,5 +323,4 @@ def _activate(name: str, x: Tensor) -> Tensor:
     return activations[name](x)
 
 
-if not TYPE_CHECKING:
-    __getattr__ = _resolver(__name__)
+_complete(__name__)

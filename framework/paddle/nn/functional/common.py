@@ -193,7 +193,15 @@ pad = face(core.pad, _pad, data_format="NCHW")
 
 
 def zeropad2d(x: Tensor, padding: Padding, data_format: str = "NCHW", name: str | None = None) -> Tensor:
-    """Zeros around the images: left, right, top, bottom."""
+    """Zeros around the images: left, right, top, bottom.
+
+    Raises:
+        ArgumentTypeError: the padding is one number.
+    """
+    if isinstance(padding, int):
+        raise ArgumentTypeError(
+            "padding is a list of four numbers", where="paddle.nn.functional.zeropad2d", received=str(padding)
+        )
     return pad(x, padding, "constant", 0.0, data_format)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.arguments import Integers
-from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.errors import ArgumentTypeError, ShapeError
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Parameter, Tensor, as_array
@@ -495,9 +495,10 @@ def new_parameter(
         need_clip=attribute.need_clip,
         do_model_average=attribute.do_model_average,
     )
-    initializers.begin(parameter, initializers.starting(attribute.initializer, is_bias, default_initializer))
+    initializer = initializers.starting(attribute.initializer, is_bias, default_initializer)
+    initializers.begin(parameter, initializer)
     if mode.keep_parameter is not None:
-        mode.keep_parameter(parameter)
+        mode.keep_parameter(parameter, initializer)
     return parameter
 
 
@@ -514,6 +515,23 @@ def _with_sizes(parameter: Parameter, sizes: tuple[int, ...]) -> Parameter:
     return parameter
 
 
+def _check_parameter(shape: object, initializer: object) -> None:
+    if not isinstance(shape, list | tuple | np.ndarray) or not all(
+        isinstance(n, int | np.integer) for n in shape
+    ):
+        raise ArgumentTypeError(
+            "the shape of a parameter is a list of integers",
+            where="paddle.create_parameter",
+            received=str(shape),
+        )
+    if initializer is not None and not isinstance(initializer, initializers.Initializer):
+        raise ArgumentTypeError(
+            "default_initializer is an initializer",
+            where="paddle.create_parameter",
+            received=type(initializer).__name__,
+        )
+
+
 def create_parameter(
     shape: Any,
     dtype: object,
@@ -522,7 +540,13 @@ def create_parameter(
     is_bias: bool = False,
     default_initializer: Any = None,
 ) -> Parameter | None:
-    """A parameter outside of any layer; `name` holds where `attr` has none."""
+    """A parameter outside of any layer; `name` holds where `attr` has none.
+
+    Raises:
+        ArgumentTypeError: in static mode, sizes that are no integers, or something else than an initializer.
+    """
+    if mode.recorder is not None:
+        _check_parameter(shape, default_initializer)
     attribute = ParamAttr._to_attr(attr)
     if name is not None and isinstance(attribute, ParamAttr) and attribute.name is None:
         attribute = copy.copy(attribute)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from framework.paddle._kernel.dispatch import Array, Arrays, operation
 from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.tensor import Tensor
 
 
@@ -67,6 +68,13 @@ def _with_gradients(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
     return [p for p in chosen if p.grad is not None]
 
 
+def _needs_dynamic_mode(function: str) -> None:
+    if mode.recorder is not None:
+        raise RuntimeError(
+            f"paddle.nn.utils.{function} is for dynamic mode: give the optimizer a grad_clip in static mode"
+        )
+
+
 def clip_grad_norm_(
     parameters: Tensor | Iterable[Tensor],
     max_norm: float,
@@ -78,8 +86,9 @@ def clip_grad_norm_(
 
     Raises:
         ShapeError: `norm_type` is no norm.
-        RuntimeError: the norm is not finite, and `error_if_nonfinite`.
+        RuntimeError: the norm is not finite, and `error_if_nonfinite`; static mode, which has no gradients to change.
     """
+    _needs_dynamic_mode("clip_grad_norm_")
     kind = float(norm_type)
     if not kind > 0:
         raise ShapeError(
@@ -106,7 +115,17 @@ def _limited(grads: Arrays, clip_value: Array) -> tuple[Array, ...]:
 
 
 def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -> None:
-    """Limit every element of the gradients that the parameters hold to [-clip_value, clip_value]."""
+    """Limit every element of the gradients that the parameters hold to [-clip_value, clip_value].
+
+    Raises:
+        ShapeError: `clip_value` is negative.
+        RuntimeError: static mode, which has no gradients to change.
+    """
+    _needs_dynamic_mode("clip_grad_value_")
+    if clip_value < 0:
+        raise ShapeError(
+            "clip_value is 0 or more", where="paddle.nn.utils.clip_grad_value_", received=str(clip_value)
+        )
     chosen = _with_gradients(parameters)
     if chosen:
         grads = _limited([p.grad for p in chosen], float(clip_value))

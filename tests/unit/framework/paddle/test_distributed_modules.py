@@ -33,8 +33,7 @@ def test_modules_hold_what_is_here_and_leave_objects_of_their_name() -> None:
     assert getattr(dist, "io").is_persistable(  # noqa: B009
         paddle.nn.Linear(1, 1).weight
     )
-    with pytest.raises(AttributeError, match="not yet"):
-        _ = paddle.static.nn.static_pylayer  # a function, and a module of its name
+    assert callable(paddle.static.nn.static_pylayer)  # a function, and a module of its name
     with pytest.raises(AttributeError, match="not here yet"):
         _ = imported("paddle.distributed.elastic").nothing_of_the_kind
 

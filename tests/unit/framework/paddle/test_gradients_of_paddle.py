@@ -1,0 +1,155 @@
+"""Gradients where Paddle has them and jax alone has not: of integers, variables of programs, traced functions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from framework import paddle
+
+
+@pytest.fixture
+def static():
+    paddle.enable_static()
+    yield
+    paddle.disable_static()
+
+
+def test_integers_have_integer_gradients():
+    x = paddle.to_tensor([1, 2, 3], dtype="int32", stop_gradient=False)
+    y = x * 2
+    y.retain_grads()
+    (y**2).sum().backward()
+    assert y.grad.dtype == x.grad.dtype == paddle.int32
+    assert y.grad.tolist() == [4, 8, 12] and x.grad.tolist() == [8, 16, 24]
+    fraction = paddle.grad((x.astype("float32") * 2.5).sum(), x)[0]
+    assert fraction is not None and fraction.tolist() == [2, 2, 2]
+    assert (x > 1).stop_gradient and paddle.argmax(x).stop_gradient
+
+
+def test_gradients_do_not_pass_numbers_that_are_put_in():
+    x = paddle.ones([2, 2])
+    x.stop_gradient = False
+    y = x * 0.5
+    y.retain_grads()
+    y.normal_()
+    (y * 3).sum().backward()
+    assert y.grad.tolist() == x.grad.tolist() == [[0, 0], [0, 0]]
+
+
+def test_the_gradient_of_any_variable_has_a_name(static: None):
+    program = paddle.static.Program()
+    with paddle.static.program_guard(program):
+        x = paddle.static.data("x", [2, 3], "float32")
+        x.stop_gradient = False
+        y = x * 2
+        loss = (y * y).sum()
+        paddle.static.append_backward(loss)
+        names = [name + "@GRAD" for name in (x.name, y.name, loss.name)]
+        found = paddle.static.Executor().run(feed={"x": np.ones([2, 3], "float32")}, fetch_list=names)
+        block = program.global_block()
+        assert block.has_var(names[0]) and block.var(names[1]).shape == (2, 3) and not block.has_var("z@GRAD")
+        with pytest.raises(TypeError, match="fetch_list"):
+            paddle.static.Executor().run(fetch_list=[23])  # type: ignore[list-item]
+    assert [float(np.mean(value)) for value in found] == [8, 4, 1]
+
+
+def test_gradients_of_a_traced_function_have_a_history():
+    x = paddle.to_tensor([1.0, 2.0], stop_gradient=False)
+
+    @paddle.jit.to_static
+    def second(x):
+        cube = x**3
+        (first,) = paddle.grad(cube, x)
+        assert first is not None
+        (again,) = paddle.grad(first, x)
+        (other,) = paddle.grad(cube.sum(), x)
+        return again, other
+
+    again, other = second(x)
+    again.sum().backward()
+    assert again.tolist() == [6, 12] and other.tolist() == [3, 12] and x.grad.tolist() == [6, 6]
+
+
+def test_parameters_of_programs_have_tuples_as_shapes(static: None):
+    with paddle.static.program_guard(paddle.static.Program()):
+        weight = paddle.create_parameter([2, 3], "float32")
+        assert weight.shape == (2, 3) and isinstance(weight, paddle.static.Variable)
+    paddle.disable_static()
+    assert weight.shape == [2, 3]
+
+
+def test_leaves_are_not_changed_in_place():
+    def leaf() -> paddle.Tensor:
+        return paddle.to_tensor([1.0, 2.0], stop_gradient=False)
+
+    for change in ("exp_", "zero_", "normal_"):
+        with pytest.raises(ValueError, match="leaf"):
+            getattr(leaf(), change)()
+    assert paddle.increment(leaf()[:1]).tolist() == [2]
+    assert leaf().exponential_().stop_gradient is False
+    matrix = paddle.ones([2, 2])
+    assert paddle.addmm_(matrix, x=paddle.ones([2, 2]), y=paddle.ones([2, 2])) is matrix
+
+
+def test_a_gradient_does_not_use_values_that_were_replaced():
+    x = paddle.to_tensor([1.0, 2.0], stop_gradient=False)
+    y = x**2
+    z = y**2
+    y.exp_()
+    with pytest.raises(RuntimeError, match="received tensor_version:1 != wrapper_version_snapshot:0"):
+        z.sum().backward()
+    y = x * 2
+    y.multiply_(y)  # an operation's own change does not count
+    (y + y.exp_()).sum().backward()
+
+
+def test_backward_without_a_history_does_nothing():
+    x = paddle.ones([2])
+    x.sum().backward()
+    assert x.grad is None
+    with pytest.raises(AssertionError, match="another shape"):
+        (paddle.to_tensor([1.0], stop_gradient=False) * 2).backward(paddle.ones([3]))
+
+
+class _Several(paddle.autograd.PyLayer):
+    @staticmethod
+    def forward(ctx, x, y):
+        return x * 2, 5, None, "text", y * 3
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        assert len(gradients) == 2
+        return gradients[0] * 2, gradients[1] * 3
+
+
+class _OfAList(paddle.autograd.PyLayer):
+    @staticmethod
+    def forward(ctx, parts):
+        return paddle.concat(parts)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return paddle.split(gradient, 2)
+
+
+class _Nothing(paddle.autograd.PyLayer):
+    @staticmethod
+    def forward(ctx, x):
+        return None
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return 1
+
+
+def test_layers_of_python_get_gradients_of_tensors_alone():
+    x, y = (paddle.to_tensor([1.0], stop_gradient=False) for _ in range(2))
+    first, number, nothing, text, last = _Several.apply(x, y)
+    assert (number, nothing, text) == (5, None, "text")
+    (first + last).sum().backward()
+    assert x.grad.tolist() == [2] and y.grad.tolist() == [3]  # type: ignore[union-attr]
+    (_OfAList.apply([x, y]) * paddle.to_tensor([4.0, 5.0])).sum().backward()
+    assert x.grad.tolist() == [6] and y.grad.tolist() == [8]  # type: ignore[union-attr]
+    with pytest.raises(ValueError, match="returns a Tensor"):
+        _Nothing.apply(x)
