@@ -72,6 +72,8 @@ class DeferredOp(Op):
 class ValueOp(DeferredOp):
     """A call of a function that looks at the values of its Tensors."""
 
+    looks_at_values = True
+
     def append(self) -> object:
         """Append it to the program; returns its variables. Raises: what the function raises."""
         first, structure = self._results(False)
@@ -99,7 +101,7 @@ class ValueOp(DeferredOp):
 
 def looks_at_values(program: Program) -> bool:
     """Whether a program has sizes that hang on values, and must run operation by operation."""
-    return any(isinstance(op, ValueOp) for op in program.ops)
+    return any(op.looks_at_values for op in program.ops)
 
 
 def defer(

@@ -11,11 +11,11 @@ import numpy as np
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.dtypes import INEXACT
 from framework.paddle._kernel.mode import mode, recorder_scope
-from framework.paddle._kernel.operators import run_operator
+from framework.paddle._kernel.operators import result_sizes_vary, run_operator
 from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tensor import Tensor, wrap
 from framework.paddle._kernel.x64 import x64
-from framework.paddle.static.variable import COMPUTED, Op, Values, Variable, value_of
+from framework.paddle.static.variable import COMPUTED, SIZES, Op, Values, Variable, value_of
 
 Slots: TypeAlias = Mapping[str, Sequence[Tensor]]
 SlotArguments: TypeAlias = "Mapping[str, Tensor | str | Sequence[Tensor | str] | None]"
@@ -42,6 +42,11 @@ class OperatorOp(Op):
         self.recorded = mode.grad_enabled
         if self.outputs:
             self._take_shapes()
+
+    @property
+    def looks_at_values(self) -> bool:
+        """Whether results have as many rows as values say."""
+        return result_sizes_vary(self.type)
 
     def _results(self, slots: dict[str, list[Tensor]]) -> dict[str, list[Tensor]]:
         counts = {slot: len(tensors) for slot, tensors in self.output_slots.items()}
@@ -73,7 +78,10 @@ class OperatorOp(Op):
             if id(output) not in first:
                 continue
             one, other = first[id(output)], second[id(output)]
-            output.__dict__["_array"] = Symbol(one.shape, other.shape, one.dtype, output)
+            shape, other_shape = one.shape, other.shape
+            if self.looks_at_values and one.shape:  # a compiled program has all rows that there could be
+                shape, other_shape = ((size, *one.shape[1:]) for size in SIZES)
+            output.__dict__["_array"] = Symbol(shape, other_shape, one.dtype, output)
             if differentiable and one.dtype in INEXACT:
                 output.stop_gradient, output._node = False, COMPUTED
 

@@ -315,6 +315,19 @@ class Program:
         program.for_test = self.for_test or for_test
         return program
 
+    def _prune(self, targets: Sequence[Tensor | str]) -> Program:
+        """The same without the operations, and the inputs, that none of `targets` comes from."""
+        from framework.paddle.static.deferred import ancestors  # it stands above this module
+
+        named = {tensor.name: tensor for tensor in self.list_vars()}
+        variables = [named[one] if isinstance(one, str) else one for one in targets]
+        program = self.clone()
+        program.ops = ancestors(self, variables)
+        needed = {id(tensor) for op in program.ops for tensor in op.reads()} | {id(one) for one in variables}
+        program.data = {name: one for name, one in self.data.items() if id(one) in needed}
+        program.made = {key: one for key, one in self.made.items() if key in needed}
+        return program
+
     def to_string(self, throw_on_error: bool = True, with_details: bool = False) -> str:
         lines = [f"  {', '.join(o.name for o in op.outputs)} = {op.type}({_names(op)})" for op in self.ops]
         return "\n".join(["program {", *lines, "}"])

@@ -132,6 +132,7 @@ class Op:
     inputs: Sequence[Any] = ()
     outputs: Sequence[Variable] = ()
     trains = False  # belongs to training: clone(for_test=True) leaves it out
+    looks_at_values = False  # its results have as many rows as values say
 
     def replay(self, values: Values, for_test: bool) -> None:
         raise NotImplementedError

@@ -267,6 +267,26 @@ def test_suppression_as_detectors_call_it() -> None:
     assert float(encoded.sum()) == pytest.approx(267.094, rel=1e-4)
 
 
+def test_suppression_in_a_saved_program(tmp_path: Path) -> None:
+    """PaddleDetection's export: as many rows as could stay, those of -1 last; eagerly the rows that stay."""
+    kernels = imported("paddle._legacy_C_ops")
+    settings = ("background_label", -1, "score_threshold", 0.3, "nms_top_k", 2, "nms_threshold", 0.4)
+
+    def suppress(boxes: paddle.Tensor, scores: paddle.Tensor) -> list[paddle.Tensor]:
+        rows, _, counts = kernels.multiclass_nms3(boxes, scores, None, *settings, "keep_top_k", 3)
+        return [rows, counts]
+
+    boxes = paddle.to_tensor([[[0.0, 0, 2, 2], [0, 0, 2, 2.1], [5, 5, 6, 6]]] * 2, stop_gradient=False)
+    scores = paddle.to_tensor([[[0.9, 0.8, 0.1]], [[0.5, 0.1, 0.7]]])
+    rows, counts = suppress(boxes, scores)
+    assert counts.tolist() == [1, 2] and rows.shape == [3, 6] and rows.stop_gradient
+    spec = [paddle.static.InputSpec([None, 3, 4]), paddle.static.InputSpec([None, 1, 3])]
+    paddle.jit.save(suppress, str(tmp_path / "suppress"), spec)
+    padded, counts = paddle.jit.load(str(tmp_path / "suppress"))(boxes, scores)
+    np.testing.assert_array_equal(padded.numpy(), [*rows.numpy(), [-1] * 6])
+    assert counts.tolist() == [1, 2]
+
+
 def test_names_of_modes_and_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     framework = imported("paddle.base.framework")
     with framework._dygraph_guard(None):
