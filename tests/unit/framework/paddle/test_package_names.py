@@ -235,6 +235,35 @@ def test_small_names() -> None:
     )
 
 
+def test_parameters_as_bytes() -> None:
+    """paddlepaddle 2.6.2 gives as many bytes, and asks for them so."""
+    static, constant = paddle.static, paddle.nn.initializer.Constant
+    paddle.enable_static()
+    try:
+        with static.program_guard(static.Program(), static.Program()):
+            x = static.data("x", [None, 3])
+            attrs = (
+                paddle.ParamAttr(name=name, initializer=constant(value))
+                for name, value in (("w", 2.0), ("b", 1.0))
+            )
+            y = static.nn.fc(x, 2, weight_attr=next(attrs), bias_attr=next(attrs))
+            static.nn.fc(x, 2)
+            executor, main = static.Executor(), static.default_main_program()
+            data = static.serialize_persistables([x], [y], executor)
+            assert data is not None and len(data) == 82
+            program = static.normalize_program(main, [x], [y])
+            for parameter in program.all_parameters():
+                parameter.set_value(np.zeros(parameter.shape, np.float32))
+            static.deserialize_persistables(program, data, executor)
+            assert executor.run(main, {"x": np.ones((1, 3), np.float32)}, [y])[0].tolist() == [[7, 7]]
+            with pytest.raises(AssertionError, match="Required 'data'"):
+                static.deserialize_persistables(program, None, executor)
+            with pytest.raises(TypeError, match="program type must be"):
+                static.deserialize_persistables(x, data, executor)
+    finally:
+        paddle.disable_static()
+
+
 def test_suppression_as_detectors_call_it() -> None:
     kernels, draw = imported("paddle._legacy_C_ops"), np.random.RandomState(0)
 
