@@ -88,8 +88,8 @@ class Variable(Tensor):
         return result
 
     def __repr__(self) -> str:
-        kind = f"shape={tuple(self.shape)}, dtype={self.dtype.name}"
-        return f"var {self.name} : {kind}, stop_gradient={self.stop_gradient}"
+        kind = f"LOD_TENSOR.shape{tuple(self.shape)}.dtype({self.dtype.name}).stop_gradient({self.stop_gradient})"
+        return f"{'persist ' if self.persistable else ''}var {self.name} : {kind}"
 
     __str__ = __repr__
 

@@ -66,6 +66,26 @@ def test_helpers_of_the_core() -> None:
     assert isinstance(dataset, paddle.distributed.InMemoryDataset)
 
 
+def test_older_datasets_are_set_one_setting_at_a_time(tmp_path: Path) -> None:
+    (tmp_path / "lines").write_text("1 7 2 0.5 1.5\n1 8 2 2.5 3.5\n", encoding="utf-8")
+    paddle.enable_static()
+    try:
+        with paddle.static.program_guard(paddle.static.Program()):
+            slots = [paddle.static.data("id", [None, 1], "int64"), paddle.static.data("x", [None, 2])]
+        assert repr(slots[1]) == "var x : LOD_TENSOR.shape(-1, 2).dtype(float32).stop_gradient(True)"
+    finally:
+        paddle.disable_static()
+    dataset = paddle.base.DatasetFactory().create_dataset()
+    assert isinstance(dataset, paddle.distributed.QueueDataset)
+    dataset.set_use_var(slots)
+    dataset.set_batch_size(2)
+    dataset.set_thread(1)
+    dataset.set_pipe_command("cat")
+    dataset.set_filelist([str(tmp_path / "lines")])
+    (batch,) = dataset.batches()
+    assert batch["id"].tolist() == [[7], [8]] and batch["x"].tolist() == [[0.5, 1.5], [2.5, 3.5]]
+
+
 def test_collections_are_converted_in_place() -> None:
     io = imported("paddle.framework.io")
     tree = {"a": [np.zeros(2), (np.ones(1), "text")], "b": 1}
