@@ -15,7 +15,6 @@ from framework.paddle.static import nn as nn
 from framework.paddle.static.average import ExponentialMovingAverage as ExponentialMovingAverage
 from framework.paddle.static.backward import append_backward as append_backward
 from framework.paddle.static.backward import gradients as gradients
-from framework.paddle.static.control import py_func as py_func
 from framework.paddle.static.executor import BuildStrategy as BuildStrategy
 from framework.paddle.static.executor import CompiledProgram as CompiledProgram
 from framework.paddle.static.executor import ExecutionStrategy as ExecutionStrategy
@@ -43,6 +42,7 @@ from framework.paddle.static.program import disable_static as disable_static
 from framework.paddle.static.program import enable_static as enable_static
 from framework.paddle.static.program import in_dynamic_mode as in_dynamic_mode
 from framework.paddle.static.program import program_guard as program_guard
+from framework.paddle.static.python_function import py_func as py_func
 from framework.paddle.static.scope import Scope as Scope
 from framework.paddle.static.scope import global_scope as global_scope
 from framework.paddle.static.scope import scope_guard as scope_guard

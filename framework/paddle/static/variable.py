@@ -118,7 +118,7 @@ def result_variables(
             a.shape,
             b.shape,
             a.dtype,
-            f"{unique_name.generate(name)}.tmp_0",
+            unique_name.generate_result(name),
             not (differentiable and a.dtype in INEXACT),
         )
         for a, b in zip(shapes, others, strict=True)

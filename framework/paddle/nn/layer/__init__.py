@@ -72,7 +72,7 @@ class Layer:
     def __init__(self, name_scope: str | None = None, dtype: object = "float32") -> None:
         assign = object.__setattr__
         assign(self, "training", True)
-        assign(self, "_full_name", unique_name.generate(name_scope or _snake_case(type(self).__name__)))
+        assign(self, "_full_name", unique_name.generate_layer(name_scope or _snake_case(type(self).__name__)))
         assign(self, "_dtype", types.of_numpy(types.to_numpy(dtype)).name)
         for name in ("_parameters", "_sub_layers", "_buffers", "_forward_pre_hooks", "_forward_post_hooks"):
             assign(self, name, OrderedDict())
