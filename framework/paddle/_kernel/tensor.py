@@ -157,6 +157,7 @@ class Tensor:
         if self._grad is None and self._zero_grad:
             with x64():
                 self._grad = wrap(jnp.zeros(self._value.shape, self._value.dtype))
+            self._grad.stop_gradient = False
         return self._grad
 
     @grad.setter

@@ -8,7 +8,7 @@ import logging
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from framework.paddle.nn.param_attr import AttrLike, ParamAttr
 from framework.paddle.utils import unique_name
 
 if TYPE_CHECKING:
+    from framework.paddle.base.layer_helper import LayerHelper
     from framework.paddle.nn.initializer import Initializer
 
 log = logging.getLogger("oar")
@@ -45,15 +46,6 @@ class HookRemoveHelper:
 
     def remove(self) -> None:
         self._hooks.pop(self._hook_id, None)
-
-
-class LayerObjectHelper(NamedTuple):
-    """What layers outside of Paddle ask for the default type, as Paddle's own layers do."""
-
-    name: str
-
-    def get_default_dtype(self) -> str:
-        return types.get_default_dtype()
 
 
 class Layer:
@@ -133,8 +125,11 @@ class Layer:
         return self
 
     @property
-    def _helper(self) -> LayerObjectHelper:
-        return LayerObjectHelper(self._full_name)
+    def _helper(self) -> LayerHelper:
+        """What layers outside of Paddle make parameters and run operators by, as Paddle's own layers do."""
+        from framework.paddle.base.layer_helper import LayerHelper  # it stands above this module
+
+        return LayerHelper(self._full_name, name=self._full_name)
 
     def full_name(self) -> str:
         return self._full_name

@@ -100,3 +100,21 @@ def test_prune_leaves_what_the_targets_come_from() -> None:
     assert program.global_block().has_var("used") and not program.global_block().has_var("unused")
     feed = {"used": np.ones(2, np.float32)}
     assert static.Executor().run(program, feed, [result])[0].tolist() == [2, 2]
+
+
+def test_layer_helper_runs_an_operator_at_once_in_dynamic_mode() -> None:
+    paddle.disable_static()
+    layer = paddle.nn.Linear(2, 3)
+    x = paddle.to_tensor([[1.0, 2.0]], stop_gradient=False)
+    product = layer._helper.create_variable_for_type_inference("float32")
+    slots = {"X": x, "Y": layer.weight}
+    layer._helper.append_op(type="mul", inputs=slots, outputs={"Out": product}, attrs={"x_num_col_dims": 1})
+    np.testing.assert_allclose(product.numpy(), x.numpy() @ layer.weight.numpy(), rtol=1e-6)
+    product.sum().backward()
+    assert x.grad is not None and layer.weight.grad.tolist() == [[1, 1, 1], [2, 2, 2]]
+    x.clear_grad()
+    assert x.grad is not None and not x.grad.stop_gradient  # zeros
+    with pytest.raises(ValueError, match="operands are Tensors"):
+        layer._helper.append_op(type="relu", inputs={"X": "x"}, outputs={"Out": product})
+    paddle.enable_static()
+    assert static.data("y", [2]).cpu().cuda().shape == (2,)
