@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import jax.numpy as jnp
 
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle.nn import functional as dense
 from framework.paddle.sparse.nn.convolution import conv2d, conv3d, max_pool3d, subm_conv2d, subm_conv3d
 from framework.paddle.sparse.tensor import SparseTensor
@@ -57,3 +60,7 @@ def softmax(x: SparseTensor, axis: int = -1, name: str | None = None) -> SparseT
     rows = coo.flat() // x.shape[-1]
     count = int(rows.max()) + 1 if rows.size else 0
     return x.like(_softmax_of_groups(x.values(), rows, count))
+
+
+if not TYPE_CHECKING:
+    __getattr__ = _resolver(__name__)
