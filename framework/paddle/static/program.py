@@ -317,8 +317,6 @@ class Program:
 
     def _prune(self, targets: Sequence[Tensor | str]) -> Program:
         """The same without the operations, and the inputs, that none of `targets` comes from."""
-        from framework.paddle.static.deferred import ancestors  # it stands above this module
-
         named = {tensor.name: tensor for tensor in self.list_vars()}
         variables = [named[one] if isinstance(one, str) else one for one in targets]
         program = self.clone()
@@ -338,6 +336,16 @@ class Program:
         """Run all operations on the tape."""
         for op in self.ops:
             op.replay(values, self.for_test)
+
+
+def ancestors(program: Program, variables: Sequence[Tensor]) -> list[Op]:
+    """The operations that these variables come from, in order."""
+    needed, ops = {id(v) for v in variables}, []
+    for op in reversed(program.ops):
+        if any(id(output) in needed for output in op.outputs):
+            ops.append(op)
+            needed.update(id(t) for t in op.reads())
+    return ops[::-1]
 
 
 state.main, state.startup = Program(), Program()

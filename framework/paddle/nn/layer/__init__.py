@@ -127,9 +127,9 @@ class Layer:
     @property
     def _helper(self) -> LayerHelper:
         """What layers outside of Paddle make parameters and run operators by, as Paddle's own layers do."""
-        from framework.paddle.base.layer_helper import LayerHelper  # it stands above this module
+        from framework import paddle  # paddle.base stands above this module
 
-        return LayerHelper(self._full_name, name=self._full_name)
+        return paddle.base.layer_helper.LayerHelper(self._full_name, name=self._full_name)
 
     def full_name(self) -> str:
         return self._full_name
