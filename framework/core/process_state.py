@@ -28,6 +28,7 @@ class ProcessState:
         stream: The current stream of paddle.device; None: the one of the start.
         name_counters: How often paddle.utils.unique_name gave each key.
         name_prefix: What it puts before every name.
+        layer_name: The layer of paddle.static.nn that parameters and results are called after just now.
         names_taken: The parameter names that users gave.
         image_backend: What data sets of images give that are not told: "pil" or "cv2".
         image_tensors: Whether paddle.vision.image_load gives Tensors.
@@ -53,6 +54,7 @@ class ProcessState:
     stream: Any = None
     name_counters: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
     name_prefix: str = ""
+    layer_name: str | None = None
     names_taken: set[str] = field(default_factory=set)
     image_backend: str = "pil"
     image_tensors: bool = False

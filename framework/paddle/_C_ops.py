@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-
-from framework.nn.functional import boxes as core_boxes
 from framework.paddle import ops
 from framework.paddle._kernel.kernels import find_kernel
 from framework.paddle._kernel.modules import resolver
-from framework.paddle._kernel.tensor import Tensor, as_array, wrap
+from framework.paddle._kernel.operators import run_operator
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn import functional as F
 from framework.paddle.vision import ops as vision
 
-Limits = tuple[float, int, int, float, float, int, bool]
 _operations: dict[str, Any] = ops.discover()
 
 
@@ -132,83 +127,25 @@ def multiclass_nms3(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """(rows [R, 6] of class, score and box; their indices [R, 1] among the boxes of all images; rows of each image).
 
+    In a compiled program there are as many rows as could stay, and those of -1 come last.
+
     Args:
         bboxes: [N, M, 4], or [M, classes, 4] of the images that `rois_num` divides them into.
         scores: [N, classes, M], or [M, classes].
     """
-    limits = (score_threshold, nms_top_k, keep_top_k, nms_threshold, nms_eta, background_label, normalized)
-    if rois_num is None:
-        rows, counts, index = (np.asarray(one) for one in _nms(bboxes.numpy(), scores.numpy(), *limits))
-    else:
-        rows, counts, index = _nms_of_regions(bboxes.numpy(), scores.numpy(), rois_num.numpy(), limits)
-    kept_rows, positions = [], []
-    for image, count in enumerate(counts):
-        kept_rows.append(rows[image][:count])
-        positions.append(index[image][:count] + (image * bboxes.shape[1] if rois_num is None else 0))
-    indices = np.concatenate(positions).astype(np.int32).reshape(-1, 1)
-    return (
-        wrap(as_array(np.concatenate(kept_rows).reshape(-1, 6))),
-        wrap(as_array(indices)),
-        wrap(as_array(np.asarray(counts, np.int32))),
-    )
-
-
-def _nms_of_regions(
-    boxes: np.ndarray, scores: np.ndarray, rois_num: np.ndarray, limits: Limits
-) -> tuple[list[np.ndarray], list[int], list[np.ndarray]]:
-    """`multiclass_nms` of each image where each class has boxes of its own: boxes [M, classes, 4], scores [M, classes].
-
-    The `keep_top_k` best of all classes, in the order of classes, in each as they lie, as Paddle lists them; their
-    indices among boxes and classes.
-    """
-    threshold, compared, top, overlap, eta, background, normalized = limits
-    classes = scores.shape[1]
-    rows: list[np.ndarray] = []
-    positions: list[np.ndarray] = []
-    start = 0
-    for number in rois_num.tolist():
-        region = slice(start, start + number)
-        segments = [np.zeros((0, 7), boxes.dtype)]
-        for label in (one for one in range(classes) if one != background and number):
-            values = _nms(
-                *(boxes[None, region, label], scores[None, None, region, label], threshold, compared, -1),
-                *(overlap, eta, -1, normalized),
-            )
-            row, count, index = (np.asarray(one)[0] for one in values)
-            segment = np.concatenate([np.full((len(row), 1), label), row[:, 1:], index[:, None]], 1)[
-                : int(count)
-            ]
-            segments.append(segment[np.argsort(segment[:, 6])])
-        every = np.concatenate(segments)
-        best = np.sort(np.argsort(-every[:, 1], kind="stable")[: len(every) if top < 0 else top])
-        rows.append(every[best, :6].astype(boxes.dtype))
-        positions.append(((every[best, 6] + start) * classes + every[best, 0]).astype(np.int32))
-        start += number
-    return rows, [len(one) for one in rows], positions
-
-
-def _nms(
-    boxes: np.ndarray,
-    scores: np.ndarray,
-    score_threshold: float,
-    nms_top_k: int,
-    keep_top_k: int,
-    nms_threshold: float,
-    nms_eta: float,
-    background_label: int,
-    normalized: bool,
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    return core_boxes.multiclass_nms(
-        jnp.asarray(boxes),
-        jnp.asarray(scores),
-        score_threshold,
-        nms_top_k,
-        keep_top_k,
-        nms_threshold,
-        nms_eta,
-        background_label,
-        normalized,
-    )
+    inputs = {"BBoxes": bboxes, "Scores": scores, "RoisNum": rois_num}
+    slots = {slot: [tensor.detach()] for slot, tensor in inputs.items() if tensor is not None}
+    settings = {
+        "score_threshold": score_threshold,
+        "nms_top_k": nms_top_k,
+        "keep_top_k": keep_top_k,
+        "nms_threshold": nms_threshold,
+        "normalized": normalized,
+        "nms_eta": nms_eta,
+        "background_label": background_label,
+    }
+    results = run_operator("multiclass_nms3", slots, settings, {"Out": 1, "Index": 1, "NmsRoisNum": 1})
+    return results["Out"][0], results["Index"][0], results["NmsRoisNum"][0]
 
 
 def __getattr__(name: str) -> Any:

@@ -260,8 +260,9 @@ def run_all(
         world == OURS
     ):  # its modules come on demand: import them here, and jax with them, which starts no threads yet
         for found in pkgutil.walk_packages(package.__path__, f"{world}.", onerror=lambda name: None):
-            with contextlib.suppress(Exception):  # the examples that need it will say why
-                importlib.import_module(found.name)
+            if not found.name.endswith(".__main__"):  # a command
+                with contextlib.suppress(Exception):  # the examples that need it will say why
+                    importlib.import_module(found.name)
     waiting = collections.deque(names)
     running: dict[int, tuple[str, float, str]] = {}
     while waiting or running:

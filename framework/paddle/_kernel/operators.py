@@ -162,6 +162,12 @@ def is_operator(op_type: str) -> bool:
     return find_legacy_operator(op_type) is not None or op_type in _graph_operators()
 
 
+def result_sizes_vary(op_type: str) -> bool:
+    """Whether the sizes of an operator's results depend on values."""
+    operator = None if find_legacy_operator(op_type) else _graph_operators().get(op_type)
+    return operator is not None and operator.grows
+
+
 def _graph_operators() -> Mapping[str, Operator]:
     from framework.interop.graph.paddle import OPERATORS  # many modules; few programs call operators
 

@@ -157,10 +157,14 @@ class Tensor:
         if self._grad is None and self._zero_grad:
             with x64():
                 self._grad = wrap(jnp.zeros(self._value.shape, self._value.dtype))
+            self._grad.stop_gradient = False
         return self._grad
 
     @grad.setter
     def grad(self, grad: Tensor | None) -> None:
+        if type(grad) is Tensor:  # a Tensor of its own: gradients are added to it in place
+            grad = wrap(grad._value)
+            grad.stop_gradient = False
         self._grad, self._zero_grad = grad, False
 
     @property

@@ -14,6 +14,7 @@ from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.errors import ArgumentTypeError, AssertedError
 from framework.paddle._kernel.methods import replace_value
+from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.device.places import Place, default_device, place_of
 from framework.paddle.ops.attribute import cast
@@ -88,7 +89,7 @@ def place(x: Tensor) -> Place:
 
 def cpu(x: Tensor) -> Tensor:
     """The Tensor in the memory of the host."""
-    if place(x).is_cpu_place():
+    if isinstance(x._value, Symbol | Tracer) or place(x).is_cpu_place():
         return x
     copy = wrap(jax.device_put(x._value, jax.devices("cpu")[0]))
     copy.stop_gradient, copy._node, copy._index = x.stop_gradient, x._node, x._index

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.dtypes import get_default_dtype
-from framework.paddle._kernel.errors import ModeError
+from framework.paddle._kernel.methods import replace_value
+from framework.paddle._kernel.operators import run_operator
+from framework.paddle._kernel.tensor import as_array, wrap
 from framework.paddle.nn.layer import new_parameter
 from framework.paddle.nn.param_attr import ParamAttr
+from framework.paddle.static.operator import slots_of
 from framework.paddle.static.program import default_main_program, default_startup_program, in_dynamic_mode
 from framework.paddle.utils import unique_name
 
@@ -17,7 +23,24 @@ if TYPE_CHECKING:
     from framework.paddle._kernel.tensor import Parameter, Tensor
     from framework.paddle.nn.initializer import Initializer
     from framework.paddle.nn.param_attr import AttrLike
+    from framework.paddle.static.operator import SlotArguments
     from framework.paddle.static.program import Program
+
+
+def _run(
+    op_type: str, inputs: SlotArguments | None, outputs: SlotArguments | None, attrs: Mapping[str, object]
+) -> None:
+    """Run an operator on Tensors; its results become the values of `outputs`."""
+
+    def refuse(name: str) -> Tensor:
+        raise ValueError(f"{op_type}: in dynamic mode operands are Tensors, received the name {name!r}")
+
+    targets = slots_of(outputs, refuse)
+    counts = {slot: len(tensors) for slot, tensors in targets.items()}
+    results = run_operator(op_type, slots_of(inputs, refuse), attrs, counts)
+    for slot, tensors in targets.items():
+        for target, result in zip(tensors, results.get(slot, ())):
+            replace_value(target, result)
 
 
 class LayerHelper:
@@ -51,25 +74,37 @@ class LayerHelper:
         """The program that sets parameters up."""
         return default_startup_program()
 
-    def append_op(self, *args: object, **kwargs: object) -> object:
-        """Append an operator by its name to the program; see `Block.append_op`. Raises: ModeError: in dynamic mode."""
+    def append_op(
+        self,
+        type: str | None = None,
+        inputs: SlotArguments | None = None,
+        outputs: SlotArguments | None = None,
+        attrs: Mapping[str, object] | None = None,
+        **options: object,
+    ) -> object:
+        """Append an operator by its name to the program, see `Block.append_op`; in dynamic mode run it at once.
+
+        Raises:
+            OarError: there is no such operator. ValueError: an operand is a name, in dynamic mode.
+        """
         if in_dynamic_mode():
-            raise ModeError(
-                "operators are appended to programs, in static mode",
-                where=f"LayerHelper({self.layer_type!r})",
-                received=str(kwargs.get("type")),
-                fix="call the function of paddle that does the same; docs/paddle_api.md lists them",
-            )
-        return self.main_program.current_block().append_op(*args, **kwargs)  # type: ignore[arg-type]
+            return _run(str(type), inputs, outputs, attrs or {})
+        return self.main_program.current_block().append_op(type, inputs, outputs, attrs, **options)  # type: ignore[arg-type]
 
     def create_variable_for_type_inference(
         self, dtype: DTypeLike, stop_gradient: bool = False, shape: Sequence[int] = ()
     ) -> Tensor:
-        """A variable for the result of an operator, which gives it its shape."""
+        """A variable, in dynamic mode an empty Tensor, for the result of an operator, which gives it its shape."""
+        if in_dynamic_mode():
+            return wrap(as_array(np.zeros(0, types.to_numpy(dtype))))
         name = unique_name.generate(f"{self.name}.tmp")
         return self.main_program.current_block().create_var(
             name, shape or (), dtype, stop_gradient=stop_gradient
         )
+
+    def get_default_dtype(self) -> str:
+        """The type of parameters that are created without one."""
+        return get_default_dtype()
 
     def create_variable(self, *args: object, **kwargs: object) -> Tensor:
         """As `Block.create_var`."""

@@ -37,6 +37,7 @@ from framework.paddle.jit.save_hooks import call_save_hooks
 from framework.paddle.jit.spec import InputSpec, _compatible_non_tensor_spec
 from framework.paddle.jit.to_static import StaticFunction, converted_layers, explained, layers_of
 from framework.paddle.nn.layer import Layer
+from framework.paddle.utils.structure import flatten
 
 if TYPE_CHECKING:
     from framework.core.types import JSON
@@ -220,7 +221,10 @@ class _Traced(NamedTuple):
 
 def _check_constants(specs: Sequence[object], expected: Sequence[object]) -> None:
     """Raises: ValueError: other constants are given than to_static was told."""
-    for one, other in zip(specs, expected, strict=False):
+    leaves, declared = flatten(list(specs)), flatten(list(expected))
+    if len(leaves) < len(declared):  # inputs that the program does not need may be left out
+        declared = [one if one in declared else None for one in leaves]
+    for one, other in zip(leaves, declared, strict=False):
         is_input = isinstance(one, InputSpec | Tensor) or isinstance(other, InputSpec | Tensor)
         if not is_input and not _compatible_non_tensor_spec(one, other):
             raise ValueError(

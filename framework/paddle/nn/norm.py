@@ -84,6 +84,20 @@ class _BatchNorm(_Normalizer):
         return text + (f", name={self._name}" if self._name is not None else "")
 
 
+def copy_batch_norm(layer: ParametricFace, kind: type[ParametricFace]) -> ParametricFace:
+    """A batch norm of this kind with the parameters and statistics of `layer`."""
+    settings = [getattr(layer, name) for name in ("_num_features", "_momentum", "_epsilon")]
+    attrs = {name: getattr(layer, f"_{name}") for name in ("weight_attr", "bias_attr")}
+    without = {name: False for name, attr in attrs.items() if attr is False}
+    new = kind(*settings, **without, data_format=layer._data_format)
+    for name, attr in attrs.items():
+        setattr(new, f"_{name}", attr)
+    for name in ("weight", "bias", "_mean", "_variance"):
+        setattr(new, name, getattr(layer, name))
+    new.training = layer.training
+    return new
+
+
 class _SyncBatchNorm(_BatchNorm):
     """A batch that is split over devices is one array here, and its mean is that of the whole."""
 
@@ -93,19 +107,7 @@ class _SyncBatchNorm(_BatchNorm):
     def convert_sync_batchnorm(cls, layer: Layer) -> Layer:
         """The layer with a SyncBatchNorm, which has the same parameters, in place of each batch norm inside."""
         if isinstance(layer, _BatchNorm) and not isinstance(layer, _SyncBatchNorm):
-            new = cls(
-                layer._num_features,
-                layer._momentum,
-                layer._epsilon,
-                layer._weight_attr is not False and None,
-                layer._bias_attr is not False and None,
-                layer._data_format,
-            )
-            new._weight_attr, new._bias_attr = layer._weight_attr, layer._bias_attr
-            for name in ("weight", "bias", "_mean", "_variance"):
-                setattr(new, name, getattr(layer, name))
-            new.training = layer.training
-            return new
+            return copy_batch_norm(layer, cls)
         for name, sublayer in layer.named_children():
             layer._sub_layers[name] = cls.convert_sync_batchnorm(sublayer)
         return layer

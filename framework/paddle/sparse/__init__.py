@@ -261,10 +261,18 @@ def sum(
     )
     values = coo.values() if dtype is None else coo.values().astype(dtype)
     positions, sizes = coo.positions.copy(), x.shape
+    dense = len(positions)  # the axis where values of several numbers begin
+    if inner := [place - dense + 1 for place in gone if place >= dense]:
+        values = values.sum(inner, keepdim=keepdim)
     for place in gone:
-        positions[place], sizes[place] = 0, 1
+        sizes[place] = 1
+        if place < dense:
+            positions[place] = 0
     left = [place for place in range(x.ndim) if keepdim or place not in gone] or [0]
-    return _as(x, SparseCooTensor(positions[left], values, [sizes[p] for p in left]).coalesce())
+    rows = [place for place in left if place < dense]
+    if not rows:  # what is left lies in the values of one point
+        rows, left = [0], [0, *left]
+    return _as(x, SparseCooTensor(positions[rows], values, [sizes[p] for p in left]).coalesce())
 
 
 def pca_lowrank(

@@ -15,11 +15,11 @@ from framework.paddle.static import nn as nn
 from framework.paddle.static.average import ExponentialMovingAverage as ExponentialMovingAverage
 from framework.paddle.static.backward import append_backward as append_backward
 from framework.paddle.static.backward import gradients as gradients
-from framework.paddle.static.control import py_func as py_func
 from framework.paddle.static.executor import BuildStrategy as BuildStrategy
 from framework.paddle.static.executor import CompiledProgram as CompiledProgram
 from framework.paddle.static.executor import ExecutionStrategy as ExecutionStrategy
 from framework.paddle.static.executor import Executor as Executor
+from framework.paddle.static.io import deserialize_persistables as deserialize_persistables
 from framework.paddle.static.io import load as load
 from framework.paddle.static.io import load_from_file as load_from_file
 from framework.paddle.static.io import load_inference_model as load_inference_model
@@ -28,6 +28,7 @@ from framework.paddle.static.io import normalize_program as normalize_program
 from framework.paddle.static.io import save as save
 from framework.paddle.static.io import save_inference_model as save_inference_model
 from framework.paddle.static.io import save_to_file as save_to_file
+from framework.paddle.static.io import serialize_persistables as serialize_persistables
 from framework.paddle.static.io import set_program_state as set_program_state
 from framework.paddle.static.metric import auc as auc
 from framework.paddle.static.program import Program as Program
@@ -41,6 +42,7 @@ from framework.paddle.static.program import disable_static as disable_static
 from framework.paddle.static.program import enable_static as enable_static
 from framework.paddle.static.program import in_dynamic_mode as in_dynamic_mode
 from framework.paddle.static.program import program_guard as program_guard
+from framework.paddle.static.python_function import py_func as py_func
 from framework.paddle.static.scope import Scope as Scope
 from framework.paddle.static.scope import global_scope as global_scope
 from framework.paddle.static.scope import scope_guard as scope_guard

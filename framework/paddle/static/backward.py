@@ -27,15 +27,21 @@ if TYPE_CHECKING:
 
 
 class GradientOp(Op):
-    """Gradients of `targets` by `sources`; zeros where there is none."""
+    """Gradients of `targets` by `sources`, none of which go through `barred`; zeros where there is none."""
 
     type = "gradients"
     trains = True
 
     def __init__(
-        self, targets: Sequence[Tensor], sources: Sequence[Tensor], starts: Any, outputs: Any
+        self,
+        targets: Sequence[Tensor],
+        sources: Sequence[Tensor],
+        starts: Any,
+        outputs: Any,
+        barred: Sequence[Tensor],
     ) -> None:
         self.targets, self.sources, self.starts, self.outputs = targets, sources, starts, outputs
+        self.barred = barred
         self.inputs = [*targets, *sources, *[s for s in starts or () if s is not None]]
 
     def gradient_of(self, source: Tensor, program: Program) -> Variable | None:
@@ -55,7 +61,8 @@ class GradientOp(Op):
         starts = None if self.starts is None else [value_of(s, values) for s in self.starts]
         targets = [value_of(t, values) for t in self.targets]
         # The history is kept: other entries may ask for gradients of the same variables, or of these gradients.
-        found = tape.grad(targets, sources, starts, True, True, allow_unused=True)
+        barred = [value_of(variable, values) for variable in self.barred]
+        found = tape.grad(targets, sources, starts, True, True, allow_unused=True, no_grad_vars=barred)
         for variable, source, gradient in zip(self.outputs, sources, found, strict=True):
             if gradient is None:
                 gradient = wrap(jnp.zeros_like(source._value))
@@ -65,8 +72,10 @@ class GradientOp(Op):
                 values.lengths[id(variable)] = values.lengths[id(source)]
 
 
-def _names(no_grad_set: Iterable[Tensor | str] | None) -> set[str]:
-    return {v.name if isinstance(v, Tensor) else v for v in no_grad_set or ()}
+def _barred(program: Program, no_grad_set: Iterable[Tensor | str] | None) -> list[Tensor]:
+    """The Tensors of the program that no gradients go through."""
+    names = {v.name if isinstance(v, Tensor) else v for v in no_grad_set or ()}
+    return [tensor for tensor in program.list_vars() if tensor.name in names] if names else []
 
 
 def _gradient_variables(program: Program, sources: Sequence[Tensor]) -> list[Variable]:
@@ -96,21 +105,23 @@ def append_backward(
         chosen: list[Any] = [block.var(p) if isinstance(p, str) else p for p in parameter_list]
     else:
         chosen = program.all_parameters()
-    barred, reached = _names(no_grad_set), _below(program, loss)
-    chosen = [p for p in chosen if not p.stop_gradient and p.name not in barred and p in reached]
+    barred = _barred(program, no_grad_set)
+    reached = _below(program, loss, barred)
+    chosen = [p for p in chosen if not p.stop_gradient and p in reached]
     outputs = _gradient_variables(program, chosen)
-    program.ops.append(GradientOp([loss], chosen, None, outputs))
+    program.ops.append(GradientOp([loss], chosen, None, outputs, barred))
     return list(zip(chosen, outputs, strict=True))
 
 
 class _below:
-    """The Tensors that a variable is computed from."""
+    """The Tensors that a variable is computed from other than through `barred`."""
 
-    def __init__(self, program: Program, target: Tensor) -> None:
-        self.found = {id(target)}
+    def __init__(self, program: Program, target: Tensor, barred: Sequence[Tensor]) -> None:
+        excluded = {id(tensor) for tensor in barred}
+        self.found = {id(target)} - excluded
         for op in reversed(program.ops):
             if any(id(o) in self.found for o in op.outputs):
-                self.found.update(id(t) for t in op.reads())
+                self.found.update(id(t) for t in op.reads() if id(t) not in excluded)
 
     def __contains__(self, tensor: Tensor) -> bool:
         return id(tensor) in self.found
@@ -129,7 +140,8 @@ def gradients(
         source.stop_gradient = False
     program = program_of(goals[0])
     outputs = _gradient_variables(program, sources)
-    program.ops.append(GradientOp(list(goals), list(sources), starts, outputs))
+    barred = _barred(program, no_grad_set)
+    program.ops.append(GradientOp(list(goals), list(sources), starts, outputs, barred))
     return outputs
 
 

@@ -288,57 +288,6 @@ def switch_case(
     return case([(branch_index == number, function) for number, function in pairs], default)
 
 
-class PythonOp(Op):
-    """A function of numpy arrays."""
-
-    type = "py_func"
-
-    def __init__(
-        self, func: Callable[..., object], inputs: Sequence[Tensor], outputs: Sequence[Variable]
-    ) -> None:
-        self.func, self.inputs, self.outputs = func, inputs, outputs
-
-    def replay(self, values: Values, for_test: bool) -> None:
-        given = [value_of(x, values) for x in self.inputs]
-        sizes = given[0]._value.shape if given else ()
-        shapes = []
-        for variable in self.outputs:
-            known = variable.shape
-            shape = tuple(n if n != -1 else sizes[axis] for axis, n in enumerate(known))
-            shapes.append(jax.ShapeDtypeStruct(shape, variable.dtype.numpy))
-
-        def call(*arrays: object) -> list[np.ndarray]:
-            made = self.func(*[wrap(jax.numpy.asarray(a)) for a in arrays])
-            results = made if isinstance(made, list | tuple) else [made]
-            return [np.asarray(r, s.dtype).reshape(s.shape) for r, s in zip(results, shapes, strict=True)]
-
-        results = jax.pure_callback(call, shapes, *[jax.lax.stop_gradient(x._value) for x in given])
-        for variable, result in zip(self.outputs, results, strict=True):
-            values[id(variable)] = wrap(result)
-
-
-@checked
-def py_func(
-    func: Callable[..., object],
-    x: Any,
-    out: Any,
-    backward_func: Callable[..., object] | None = None,
-    skip_vars_in_backward_input: object = None,
-) -> Any:
-    """Call a Python function of the values when the program runs; it has no gradient here."""
-    if backward_func is not None:
-        raise InputError(
-            "py_func with backward_func is not there",
-            fix="write the function as a paddle.autograd.PyLayer in dynamic mode",
-        )
-    inputs = list(x) if isinstance(x, list | tuple) else [x]
-    outputs = list(out) if isinstance(out, list | tuple) else [out]
-    for variable in outputs:
-        variable.stop_gradient = True
-    default_main_program().ops.append(PythonOp(func, inputs, outputs))
-    return out
-
-
 class AssertOp(Op):
     """Raises where a condition does not hold."""
 

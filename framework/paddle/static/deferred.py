@@ -27,6 +27,7 @@ from framework.paddle.static.program import (
     Program,
     Values,
     Variable,
+    ancestors,
     default_main_program,
     defer_by,
     result_variables,
@@ -251,16 +252,6 @@ def constant(program: Program, variable: Variable) -> np.ndarray | None:
     ):
         return None
     return _computed(program, [variable], Values())[id(variable)]
-
-
-def ancestors(program: Program, variables: Sequence[Tensor]) -> list[Op]:
-    """The operations that these variables come from, in order."""
-    needed, ops = {id(v) for v in variables}, []
-    for op in reversed(program.ops):
-        if any(id(output) in needed for output in op.outputs):
-            ops.append(op)
-            needed.update(id(t) for t in op.reads())
-    return ops[::-1]
 
 
 def _computed(program: Program, variables: Sequence[Variable], values: Values) -> dict[int, np.ndarray]:

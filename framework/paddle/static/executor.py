@@ -20,8 +20,15 @@ from framework.paddle.jit.program import trace
 from framework.paddle.jit.recording import shape_and_type
 from framework.paddle.jit.to_static import explained
 from framework.paddle.legacy_operators import Levels
-from framework.paddle.static.deferred import ancestors, looks_at_values, settings_of
-from framework.paddle.static.program import Program, Values, Variable, default_main_program, value_of
+from framework.paddle.static.deferred import looks_at_values, settings_of
+from framework.paddle.static.program import (
+    Program,
+    Values,
+    Variable,
+    ancestors,
+    default_main_program,
+    value_of,
+)
 from framework.paddle.static.scope import Scope, global_scope
 
 log = logging.getLogger("oar")

@@ -143,10 +143,40 @@ def normalize_program(
     **kwargs: object,
 ) -> Program:
     """The program with what computes `fetch_vars` alone."""
-    clone = program.clone(for_test=True)
-    clone.ops = _needed(clone, _as_list(fetch_vars))
+    clone = program.clone(for_test=True)._prune(_as_list(fetch_vars))
     clone.data = {v.name: v for v in _as_list(feed_vars)}
     return clone
+
+
+def serialize_persistables(
+    feed_vars: Variable | Sequence[Variable],
+    fetch_vars: Variable | Sequence[Variable],
+    executor: Executor,
+    **kwargs: Program,
+) -> bytes | None:
+    """The parameters that `fetch_vars` need, as the bytes of one file of Paddle's C++ side, of the current program or
+    of `program`; None, with a warning, where there are none."""
+    program = normalize_program(kwargs.get("program") or default_main_program(), feed_vars, fetch_vars)
+    return save_vars(executor, None, program, predicate=is_persistable)
+
+
+def deserialize_persistables(program: Program, data: bytes | None, executor: Executor) -> None:
+    """Take all parameters of a program from the bytes that `serialize_persistables` gave for the same ones.
+
+    Raises:
+        TypeError: it is no program.
+        AssertionError: there are parameters, and no bytes.
+        RuntimeError: a parameter has another shape.
+        FormatError: the bytes are damaged.
+    """
+    if not isinstance(program, Program):
+        raise TypeError(f"program type must be `base.Program`, but received `{type(program)}`")
+    if data is None:
+        assert not program.all_parameters(), (
+            "Required 'data' shall be not None if program contains parameter, but received 'data' is None."
+        )
+        return
+    load_vars(executor, None, program, predicate=is_persistable, filename=data)
 
 
 def save_to_file(path: str, content: bytes) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import logging
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from framework import paddle
 from framework.core.errors import OarError
@@ -20,10 +22,10 @@ from framework.paddle.nn import functional
 from framework.paddle.nn.param_attr import AttrLike
 from framework.paddle.static.control import case as case
 from framework.paddle.static.control import cond as cond
-from framework.paddle.static.control import py_func as py_func
 from framework.paddle.static.control import switch_case as switch_case
 from framework.paddle.static.control import while_loop as while_loop
 from framework.paddle.static.pylayer import static_pylayer as static_pylayer
+from framework.paddle.static.python_function import py_func as py_func
 from framework.paddle.static.sequence_lod import sequence_concat as sequence_concat
 from framework.paddle.static.sequence_lod import sequence_conv as sequence_conv
 from framework.paddle.static.sequence_lod import sequence_enumerate as sequence_enumerate
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from framework.paddle.nn.initializer import Initializer
 
 log = logging.getLogger("oar")
+_FunctionT = TypeVar("_FunctionT", bound=Callable[..., object])
 
 
 def _activated(x: Tensor, act: str | None) -> Tensor:
@@ -52,7 +55,6 @@ def _activated(x: Tensor, act: str | None) -> Tensor:
 
 
 def _parameter(
-    owner: str,
     shape: Sequence[int],
     attr: AttrLike,
     dtype: DTypeLike,
@@ -61,7 +63,25 @@ def _parameter(
 ) -> Any:
     from framework.paddle.nn.layer import new_parameter
 
-    return new_parameter(owner, list(shape), attr, dtype, is_bias, default)
+    return new_parameter(unique_name.generate_layer("parameter"), list(shape), attr, dtype, is_bias, default)
+
+
+def _named(kind: str) -> Callable[[_FunctionT], _FunctionT]:
+    """Let a function call its parameters and results after its `name`, or after `kind` with a number, as in Paddle."""
+
+    def decorate(function: _FunctionT) -> _FunctionT:
+        parameters = list(inspect.signature(function).parameters)
+        position = parameters.index("name") if "name" in parameters else len(parameters)
+
+        @functools.wraps(function)
+        def call(*args: object, **kwargs: object) -> object:
+            name = args[position] if position < len(args) else kwargs.get("name")
+            with unique_name.layer_scope(kind, cast("str | None", name)):
+                return function(*args, **kwargs)
+
+        return cast("_FunctionT", call)
+
+    return decorate
 
 
 def _product(sizes: Sequence[int]) -> int:
@@ -71,6 +91,7 @@ def _product(sizes: Sequence[int]) -> int:
     return total
 
 
+@_named("fc")
 def fc(
     x: Any,
     size: int,
@@ -81,7 +102,6 @@ def fc(
     name: str | None = None,
 ) -> Tensor:
     """x @ weight + bias over the axes from `num_flatten_dims` on, taken together: [..., size]. Several x are added."""
-    owner = unique_name.generate(name or "fc")
     total: Any = None
     inputs = list(x) if isinstance(x, list | tuple) else [x]
     for part in inputs:
@@ -90,13 +110,14 @@ def fc(
         width = _product(part.shape[axes:])
         if len(part.shape) != axes + 1:
             part = paddle.flatten(part, axes, -1)
-        product = paddle.matmul(part, _parameter(owner, [width, size], weight_attr, part.dtype))
+        product = paddle.matmul(part, _parameter([width, size], weight_attr, part.dtype))
         total = product if total is None else total + product
-    bias = _parameter(owner, [size], bias_attr, inputs[0].dtype, True)
+    bias = _parameter([size], bias_attr, inputs[0].dtype, True)
     return _activated(total if bias is None else total + bias, activation)
 
 
 @checked
+@_named("embedding")
 def embedding(
     input: Tensor,
     size: Sequence[int],
@@ -107,11 +128,12 @@ def embedding(
     dtype: DTypeLike = "float32",
 ) -> Tensor:
     """Rows of a table [size[0], size[1]]."""
-    weight = _parameter(unique_name.generate("embedding"), size, param_attr, dtype)
+    weight = _parameter(size, param_attr, dtype)
     return functional.embedding(input, weight, padding_idx=padding_idx)
 
 
 @checked
+@_named("sparse_embedding")
 def sparse_embedding(
     input: Tensor,
     size: Sequence[int],
@@ -141,7 +163,7 @@ def sparse_embedding(
             f"sparse_embedding trains all ids, and not by {entry.to_attr()}: use framework.nn.ShardedEmbedding(entry=…)"
         )
     rows = size[0]
-    weight = _parameter(unique_name.generate("sparse_embedding"), size, param_attr, dtype)
+    weight = _parameter(size, param_attr, dtype)
     if input.ndim > 1 and input.shape[-1] == 1:
         input = paddle.squeeze(input, -1)
     return functional.embedding(
@@ -174,7 +196,7 @@ def _convolution(name: str, kind: type[Any], default: str) -> Callable[..., Tens
         return _activated(layer(input), act)
 
     convolve.__name__ = convolve.__qualname__ = name
-    return convolve
+    return _named(name)(convolve)
 
 
 def _transposed(name: str, kind: type[Any], default: str) -> Callable[..., Tensor]:
@@ -210,7 +232,7 @@ def _transposed(name: str, kind: type[Any], default: str) -> Callable[..., Tenso
         return _activated(layer(input, output_size), act)
 
     convolve.__name__ = convolve.__qualname__ = name
-    return convolve
+    return _named(name)(convolve)
 
 
 conv2d = _convolution("conv2d", nn.Conv2D, "NCHW")
@@ -220,6 +242,7 @@ conv3d_transpose = _transposed("conv3d_transpose", nn.Conv3DTranspose, "NCDHW")
 
 
 @checked
+@_named("batch_norm")
 def batch_norm(
     input: Tensor,
     act: str | None = None,
@@ -237,13 +260,12 @@ def batch_norm(
     use_global_stats: bool = False,
 ) -> Tensor:
     """Normalise channels over the batch; the moving statistics are parameters that are not trained."""
-    owner = unique_name.generate("batch_norm")
     count = [input.shape[1 if data_layout == "NCHW" or len(input.shape) == 2 else -1]]
     one, zero = nn.initializer.Constant(1.0), nn.initializer.Constant(0.0)
-    scale = _parameter(owner, count, param_attr, "float32", False, one)
-    shift = _parameter(owner, count, bias_attr, "float32", True)
+    scale = _parameter(count, param_attr, "float32", False, one)
+    shift = _parameter(count, bias_attr, "float32", True)
     moving = [
-        _parameter(owner, count, nn.ParamAttr(name=given, initializer=start, trainable=False), "float32")
+        _parameter(count, nn.ParamAttr(name=given, initializer=start, trainable=False), "float32")
         for given, start in ((moving_mean_name, zero), (moving_variance_name, one))
     ]
     out = functional.batch_norm(
@@ -262,6 +284,7 @@ def batch_norm(
 
 
 @checked
+@_named("layer_norm")
 def layer_norm(
     input: Tensor,
     scale: bool = True,
@@ -274,20 +297,18 @@ def layer_norm(
     name: str | None = None,
 ) -> Tensor:
     """Normalise the axes from `begin_norm_axis` on."""
-    owner = unique_name.generate("layer_norm")
     shape = input.shape[begin_norm_axis:]
     count = [_product(shape)]
     weight = (
-        _parameter(owner, count, param_attr, input.dtype, False, nn.initializer.Constant(1.0))
-        if scale
-        else None
+        _parameter(count, param_attr, input.dtype, False, nn.initializer.Constant(1.0)) if scale else None
     )
-    bias = _parameter(owner, count, bias_attr, input.dtype, True) if shift else None
+    bias = _parameter(count, bias_attr, input.dtype, True) if shift else None
     flat = [None if part is None else paddle.reshape(part, shape) for part in (weight, bias)]
     return _activated(functional.layer_norm(input, shape, flat[0], flat[1], epsilon), act)
 
 
 @checked
+@_named("group_norm")
 def group_norm(
     input: Tensor,
     groups: int,
@@ -306,6 +327,7 @@ def group_norm(
 
 
 @checked
+@_named("instance_norm")
 def instance_norm(
     input: Tensor,
     epsilon: float = 1e-05,
@@ -314,13 +336,14 @@ def instance_norm(
     name: str | None = None,
 ) -> Tensor:
     """Normalise each channel of each sample."""
-    owner, count = unique_name.generate("instance_norm"), [input.shape[1]]
-    weight = _parameter(owner, count, param_attr, input.dtype, False, nn.initializer.Constant(1.0))
-    bias = _parameter(owner, count, bias_attr, input.dtype, True)
+    count = [input.shape[1]]
+    weight = _parameter(count, param_attr, input.dtype, False, nn.initializer.Constant(1.0))
+    bias = _parameter(count, bias_attr, input.dtype, True)
     return functional.instance_norm(input, weight=weight, bias=bias, eps=epsilon)
 
 
 @checked
+@_named("prelu")
 def prelu(
     x: Tensor, mode: str, param_attr: AttrLike = None, data_format: str = "NCHW", name: str | None = None
 ) -> Tensor:
@@ -332,13 +355,13 @@ def prelu(
         "channel": [x.shape[1 if data_format.startswith("NC") else -1]],
         "element": x.shape[1:],
     }
-    owner = unique_name.generate("prelu")
-    weight = _parameter(owner, shapes[mode], param_attr, x.dtype, False, nn.initializer.Constant(0.25))
+    weight = _parameter(shapes[mode], param_attr, x.dtype, False, nn.initializer.Constant(0.25))
     if mode == "element":
         return paddle.maximum(x, x * 0) + paddle.minimum(x, x * 0) * weight
     return functional.prelu(x, weight, data_format)
 
 
+@_named("bilinear_tensor_product")
 def bilinear_tensor_product(
     x: Tensor,
     y: Tensor,
@@ -349,13 +372,13 @@ def bilinear_tensor_product(
     bias_attr: AttrLike = None,
 ) -> Tensor:
     """out[:, i] = x weight[i] y + bias[i]."""
-    owner = unique_name.generate("bilinear_tensor_product")
-    weight = _parameter(owner, [size, x.shape[1], y.shape[1]], param_attr, x.dtype)
-    bias = _parameter(owner, [1, size], bias_attr, x.dtype, True)
+    weight = _parameter([size, x.shape[1], y.shape[1]], param_attr, x.dtype)
+    bias = _parameter([1, size], bias_attr, x.dtype, True)
     return _activated(functional.bilinear(x, y, weight, bias), act)
 
 
 @checked
+@_named("spectral_norm")
 def spectral_norm(
     weight: Tensor, dim: int = 0, power_iters: int = 1, eps: float = 1e-12, name: str | None = None
 ) -> Tensor:
@@ -363,6 +386,7 @@ def spectral_norm(
     return nn.SpectralNorm(weight.shape, dim, power_iters, eps)(weight)
 
 
+@_named("deformable_conv")
 def deform_conv2d(
     x: Tensor,
     offset: Tensor,

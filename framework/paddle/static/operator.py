@@ -12,11 +12,12 @@ from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.dtypes import INEXACT
 from framework.paddle._kernel.kernels import run_by_name
 from framework.paddle._kernel.mode import mode, recorder_scope
+from framework.paddle._kernel.operators import result_sizes_vary
 from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tensor import Tensor, wrap
 from framework.paddle._kernel.x64 import x64
 from framework.paddle.legacy_operators import LengthsError, Levels, find_legacy_operator
-from framework.paddle.static.variable import COMPUTED, Op, Values, Variable, value_of
+from framework.paddle.static.variable import COMPUTED, SIZES, Op, Values, Variable, value_of
 
 Slots: TypeAlias = Mapping[str, Sequence[Tensor]]
 SlotArguments: TypeAlias = "Mapping[str, Tensor | str | Sequence[Tensor | str] | None]"
@@ -42,6 +43,7 @@ class OperatorOp(Op):
         self.outputs = [t for tensors in outputs.values() for t in tensors if isinstance(t, Variable)]
         self.recorded = mode.grad_enabled
         self.gives_lengths = find_legacy_operator(op_type) is not None
+        self.reads_values = result_sizes_vary(op_type)  # results have as many rows as values say
         if self.outputs:
             self._take_shapes()
 
@@ -92,13 +94,16 @@ class OperatorOp(Op):
         try:
             first, second = self._evaluated(False), self._evaluated(True)
         except (jax.errors.JAXTypeError, LengthsError) as error:
-            self.reads_values = not isinstance(error, LengthsError)
+            self.reads_values = self.reads_values or not isinstance(error, LengthsError)
             self._take_history(self.outputs)
             return
         computed = [output for output in self.outputs if id(output) in first]
         for output in computed:
             one, other = first[id(output)], second[id(output)]
-            output.__dict__["_array"] = Symbol(one.shape, other.shape, one.dtype, output)
+            shape, other_shape = one.shape, other.shape
+            if self.reads_values and one.shape:  # a compiled program has all rows that there could be
+                shape, other_shape = ((size, *one.shape[1:]) for size in SIZES)
+            output.__dict__["_array"] = Symbol(shape, other_shape, one.dtype, output)
         self._take_history(computed)
 
     def _take_history(self, outputs: Sequence[Variable]) -> None:

@@ -352,6 +352,17 @@ class Program:
         program.for_test = self.for_test or for_test
         return program
 
+    def _prune(self, targets: Sequence[Tensor | str]) -> Program:
+        """The same without the operations, and the inputs, that none of `targets` comes from."""
+        named = {tensor.name: tensor for tensor in self.list_vars()}
+        variables = [named[one] if isinstance(one, str) else one for one in targets]
+        program = self.clone()
+        program.ops = ancestors(self, variables)
+        needed = {id(tensor) for op in program.ops for tensor in op.reads()} | {id(one) for one in variables}
+        program.data = {name: one for name, one in self.data.items() if id(one) in needed}
+        program.made = {key: one for key, one in self.made.items() if key in needed}
+        return program
+
     def to_string(self, throw_on_error: bool = True, with_details: bool = False) -> str:
         lines = [f"  {', '.join(o.name for o in op.outputs)} = {op.type}({_names(op)})" for op in self.ops]
         return "\n".join(["program {", *lines, "}"])
@@ -362,6 +373,16 @@ class Program:
         """Run all operations on the tape."""
         values.cast = self.cast
         replay_all(self.ops, values, self.for_test)
+
+
+def ancestors(program: Program, variables: Sequence[Tensor]) -> list[Op]:
+    """The operations that these variables come from, in order."""
+    needed, ops = {id(v) for v in variables}, []
+    for op in reversed(program.ops):
+        if any(id(output) in needed for output in op.outputs):
+            ops.append(op)
+            needed.update(id(t) for t in op.reads())
+    return ops[::-1]
 
 
 state.main, state.startup = Program(), Program()

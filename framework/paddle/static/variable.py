@@ -111,8 +111,8 @@ class Variable(Tensor):
         return result
 
     def __repr__(self) -> str:
-        kind = f"shape={tuple(self.shape)}, dtype={self.dtype.name}"
-        return f"var {self.name} : {kind}, stop_gradient={self.stop_gradient}"
+        kind = f"LOD_TENSOR.shape{tuple(self.shape)}.dtype({self.dtype.name}).stop_gradient({self.stop_gradient})"
+        return f"{'persist ' if self.persistable else ''}var {self.name} : {kind}"
 
     __str__ = __repr__
 
@@ -141,7 +141,7 @@ def result_variables(
             a.shape,
             b.shape,
             a.dtype,
-            f"{unique_name.generate(name)}.tmp_0",
+            unique_name.generate_result(name),
             not (differentiable and a.dtype in INEXACT),
         )
         for a, b in zip(shapes, others, strict=True)

@@ -23,6 +23,26 @@ def generate_with_ignorable_key(key: str) -> str:
     return generate(key)
 
 
+@contextlib.contextmanager
+def layer_scope(kind: str, name: str | None = None) -> Iterator[str]:
+    """Within the block parameters and results are called after one layer: `name`, or `kind` with a number."""
+    before, state.layer_name = state.layer_name, name or generate(kind)
+    try:
+        yield state.layer_name
+    finally:
+        state.layer_name = before
+
+
+def generate_layer(kind: str) -> str:
+    """The name of a new layer: that of `layer_scope`, or `kind` with a number."""
+    return state.layer_name or generate(kind)
+
+
+def generate_result(operation: str) -> str:
+    """The name of a new result: after the layer of `layer_scope`, or after its operation."""
+    return generate(f"{state.layer_name}.tmp") if state.layer_name else f"{generate(operation)}.tmp_0"
+
+
 def claim(name: str) -> None:
     """Give a parameter a name of the user's.
 

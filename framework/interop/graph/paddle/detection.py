@@ -84,7 +84,7 @@ def _padded_nms(a: Arguments, boxes: jax.Array, scores: jax.Array) -> Mapping[st
 def _in_one_list(rows: jax.Array, counts: jax.Array, index: jax.Array, boxes: Dim) -> dict[str, Value]:
     """The rows of all images one after the other, and -1 at the end."""
     images, limit = index.shape
-    there = jnp.arange(limit) < counts[:, None]
+    there = jnp.arange(limit, dtype=counts.dtype) < counts[:, None]
     order = jnp.argsort(~there.reshape(-1), stable=True)
     valid = there.reshape(-1)[order][:, None]
     positions = (index + jnp.arange(images, dtype=index.dtype)[:, None] * boxes).reshape(-1, 1)[order]

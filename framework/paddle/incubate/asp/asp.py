@@ -25,6 +25,7 @@ from framework.paddle.static.program import (
     default_startup_program,
     in_dynamic_mode,
     program_guard,
+    recent_programs,
 )
 
 _ALGORITHMS = {
@@ -264,6 +265,14 @@ def decorate(optimizer: Optimizer) -> OptimizerWithSparsityGuarantee:
     return ASPHelper.decorate(optimizer)
 
 
+def _program_of(layer: Layer) -> Program:
+    """The program that has the parameters of a layer, else the one that is recorded into."""
+    own = {id(parameter) for parameter in layer.parameters()}
+    programs = () if in_dynamic_mode() else recent_programs()
+    holders = (program for program in programs if not own.isdisjoint(map(id, program.all_parameters())))
+    return next(holders, default_main_program())
+
+
 def prune_model(
     model: Layer | Program, n: int = 2, m: int = 4, mask_algo: str = "mask_1d", with_mask: bool = True
 ) -> dict[str, np.ndarray]:
@@ -285,6 +294,6 @@ def prune_model(
     assert mask_algo in _ALGORITHMS, f'The "mask_algo" should be one of {list(_ALGORITHMS)}'
     if not isinstance(model, Layer | Program):
         raise TypeError(f"model should be paddle.nn.Layer or paddle.static.Program, but got {type(model)}")
-    program = model if isinstance(model, Program) else default_main_program()
+    program = model if isinstance(model, Program) else _program_of(model)
     parameters = model.parameters() if isinstance(model, Layer) else model.all_parameters()
     return ASPHelper.prune_parameters(program, parameters, n, m, _ALGORITHMS[mask_algo], with_mask)

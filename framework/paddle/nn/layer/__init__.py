@@ -8,7 +8,7 @@ import logging
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from framework.paddle.nn.param_attr import AttrLike, ParamAttr
 from framework.paddle.utils import unique_name
 
 if TYPE_CHECKING:
+    from framework.paddle.base.layer_helper import LayerHelper
     from framework.paddle.nn.initializer import Initializer
 
 log = logging.getLogger("oar")
@@ -47,15 +48,6 @@ class HookRemoveHelper:
         self._hooks.pop(self._hook_id, None)
 
 
-class LayerObjectHelper(NamedTuple):
-    """What layers outside of Paddle ask for the default type, as Paddle's own layers do."""
-
-    name: str
-
-    def get_default_dtype(self) -> str:
-        return types.get_default_dtype()
-
-
 class Layer:
     """Base of all layers and models. Parameters, layers and Tensors set as attributes are registered.
 
@@ -72,7 +64,7 @@ class Layer:
     def __init__(self, name_scope: str | None = None, dtype: object = "float32") -> None:
         assign = object.__setattr__
         assign(self, "training", True)
-        assign(self, "_full_name", unique_name.generate(name_scope or _snake_case(type(self).__name__)))
+        assign(self, "_full_name", unique_name.generate_layer(name_scope or _snake_case(type(self).__name__)))
         assign(self, "_dtype", types.of_numpy(types.to_numpy(dtype)).name)
         for name in ("_parameters", "_sub_layers", "_buffers", "_forward_pre_hooks", "_forward_post_hooks"):
             assign(self, name, OrderedDict())
@@ -133,8 +125,11 @@ class Layer:
         return self
 
     @property
-    def _helper(self) -> LayerObjectHelper:
-        return LayerObjectHelper(self._full_name)
+    def _helper(self) -> LayerHelper:
+        """What layers outside of Paddle make parameters and run operators by, as Paddle's own layers do."""
+        from framework import paddle  # paddle.base stands above this module
+
+        return paddle.base.layer_helper.LayerHelper(self._full_name, name=self._full_name)
 
     def full_name(self) -> str:
         return self._full_name

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle.nn import Layer
 from framework.paddle.sparse.nn import functional
-from framework.paddle.sparse.nn.layers import BatchNorm, Conv2D, Conv3D, MaxPool3D, SubmConv2D, SubmConv3D
+from framework.paddle.sparse.nn.layers import (
+    BatchNorm,
+    Conv2D,
+    Conv3D,
+    MaxPool3D,
+    SubmConv2D,
+    SubmConv3D,
+    SyncBatchNorm,
+)
 from framework.paddle.sparse.tensor import SparseTensor
 
 __all__ = [
@@ -21,6 +29,7 @@ __all__ = [
     "Softmax",
     "SubmConv2D",
     "SubmConv3D",
+    "SyncBatchNorm",
 ]
 
 

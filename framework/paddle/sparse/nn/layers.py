@@ -6,8 +6,10 @@ import math
 from typing import ClassVar
 
 from framework.paddle._kernel.errors import ShapeError
-from framework.paddle.nn import BatchNorm1D, Layer
+from framework.paddle.nn import BatchNorm1D, BatchNorm2D, BatchNorm3D, Layer
+from framework.paddle.nn import SyncBatchNorm as DenseSyncBatchNorm
 from framework.paddle.nn.initializer import Normal
+from framework.paddle.nn.norm import copy_batch_norm
 from framework.paddle.sparse.nn import convolution
 from framework.paddle.sparse.nn.convolution import Sizes, sizes_of
 from framework.paddle.sparse.tensor import SparseCooTensor, SparseTensor
@@ -33,6 +35,20 @@ class BatchNorm(BatchNorm1D):
 
     def forward(self, x: SparseTensor) -> SparseTensor:
         return x.like(super().forward(x.values()))
+
+
+class SyncBatchNorm(BatchNorm):
+    """A batch that is split over devices is one array here, and its mean is that of the whole."""
+
+    @classmethod
+    def convert_sync_batchnorm(cls, layer: Layer) -> Layer:
+        """The layer with a SyncBatchNorm, which has the same parameters, in place of each batch norm inside: a sparse
+        one for a sparse one."""
+        if isinstance(layer, BatchNorm1D | BatchNorm2D | BatchNorm3D) and not isinstance(layer, cls):
+            return copy_batch_norm(layer, cls if isinstance(layer, BatchNorm) else DenseSyncBatchNorm)
+        for name, sublayer in layer.named_children():
+            layer._sub_layers[name] = cls.convert_sync_batchnorm(sublayer)
+        return layer
 
 
 class _Conv(Layer):

@@ -106,3 +106,54 @@ def test_an_exported_program_may_hold_64_bit_constants(tmp_path: Path):
     predictor.run()
     result = predictor.get_output_handle(predictor.get_output_names()[0]).copy_to_cpu()
     np.testing.assert_allclose(result, expected, rtol=1e-6)
+
+
+def test_suppression_of_boxes_has_the_rows_that_stay() -> None:
+    """paddlepaddle 2.6.2: shapes (-1, 6) and (-1,) in the program; PaddleDetection appends it so to export."""
+    boxes, scores = static.data("boxes", [1, 3, 4]), static.data("scores", [1, 2, 3])
+    block = static.default_main_program().global_block()
+    rows, index, count = (block.create_var(name, dtype="int32") for name in ("rows", "index", "count"))
+    settings = {"score_threshold": 0.3, "nms_top_k": 3, "keep_top_k": 5, "nms_threshold": 0.5}
+    block.append_op(
+        "multiclass_nms3",
+        {"BBoxes": boxes, "Scores": scores},
+        {"Out": rows, "Index": index, "NmsRoisNum": count},
+        {**settings, "background_label": -1, "normalized": True, "nms_eta": 1.0},
+    )
+    assert rows.shape == (-1, 6) and index.shape == (-1, 1) and count.shape == (-1,)
+    corners = np.array([[[0, 0, 2, 2], [0, 0, 2, 2.1], [5, 5, 6, 6]]], np.float32)
+    values = np.array([[[0.9, 0.8, 0.1], [0.2, 0.1, 0.7]]], np.float32)
+    results = static.Executor().run(
+        feed={"boxes": corners, "scores": values}, fetch_list=[rows, index, count]
+    )
+    np.testing.assert_allclose(results[0], [[0, 0.9, 0, 0, 2, 2], [1, 0.7, 5, 5, 6, 6]])
+    assert results[1].tolist() == [[0], [2]] and results[2].tolist() == [2]
+
+
+def test_prune_leaves_what_the_targets_come_from() -> None:
+    used, unused = static.data("used", [2]), static.data("unused", [2])
+    result = used * 2
+    paddle.add(unused, used)
+    program = static.default_main_program().clone()._prune(targets=[result])
+    assert len(program.ops) == 1 and len(static.default_main_program().ops) == 2
+    assert program.global_block().has_var("used") and not program.global_block().has_var("unused")
+    feed = {"used": np.ones(2, np.float32)}
+    assert static.Executor().run(program, feed, [result])[0].tolist() == [2, 2]
+
+
+def test_layer_helper_runs_an_operator_at_once_in_dynamic_mode() -> None:
+    paddle.disable_static()
+    layer = paddle.nn.Linear(2, 3)
+    x = paddle.to_tensor([[1.0, 2.0]], stop_gradient=False)
+    product = layer._helper.create_variable_for_type_inference("float32")
+    slots = {"X": x, "Y": layer.weight}
+    layer._helper.append_op(type="mul", inputs=slots, outputs={"Out": product}, attrs={"x_num_col_dims": 1})
+    np.testing.assert_allclose(product.numpy(), x.numpy() @ layer.weight.numpy(), rtol=1e-6)
+    product.sum().backward()
+    assert x.grad is not None and layer.weight.grad.tolist() == [[1, 1, 1], [2, 2, 2]]
+    x.clear_grad()
+    assert x.grad is not None and not x.grad.stop_gradient  # zeros
+    with pytest.raises(ValueError, match="operands are Tensors"):
+        layer._helper.append_op(type="relu", inputs={"X": "x"}, outputs={"Out": product})
+    paddle.enable_static()
+    assert static.data("y", [2]).cpu().cuda().shape == (2,)

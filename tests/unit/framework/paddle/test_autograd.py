@@ -178,3 +178,12 @@ def test_incubate_derivatives_of_a_static_program():
         paddle.disable_static()
     for result, expected in zip(results, (2 * value, 2 * value, np.diag(6 * value)), strict=True):
         np.testing.assert_allclose(result, expected, atol=1e-12)
+
+
+def test_an_assigned_gradient_is_a_copy() -> None:
+    """paddlepaddle 2.6.2: what is added to it later does not reach the assigned Tensor."""
+    x, gradient = paddle.to_tensor(1.0, stop_gradient=False), paddle.to_tensor(3.0)
+    x.grad = gradient
+    assert x.grad is not None and not x.grad.stop_gradient
+    (x * 2).backward()
+    assert float(x.grad) == 5 and float(gradient) == 3 and gradient.stop_gradient

@@ -133,3 +133,20 @@ def test_a_damaged_program_gives_no_error_of_others(saved: Path, tmp_path: Path)
             refused += 1
             assert copy.name in str(error) or "x0" in str(error)
     assert refused > 5
+
+
+def test_inputs_that_are_not_needed_are_left_out(tmp_path: Path) -> None:
+    """PaddleDetection's export saves with the inputs of the pruned program."""
+
+    class Model(paddle.nn.Layer):
+        def forward(self, inputs: Any) -> Any:
+            return inputs["a"] * 2
+
+    def spec(*names: str) -> list[Any]:
+        return [{name: paddle.static.InputSpec([None, 3], "float32", name) for name in names}]
+
+    model = paddle.jit.to_static(Model(), input_spec=spec("a", "b"))
+    paddle.jit.save(model, str(tmp_path / "net"), spec("a"))
+    layer = paddle.jit.load(str(tmp_path / "net"))
+    assert [one.name for one in layer.input_spec()] == ["a"]
+    assert layer(paddle.ones([1, 3])).tolist() == [[2, 2, 2]]

@@ -66,6 +66,26 @@ def test_helpers_of_the_core() -> None:
     assert isinstance(dataset, paddle.distributed.InMemoryDataset)
 
 
+def test_older_datasets_are_set_one_setting_at_a_time(tmp_path: Path) -> None:
+    (tmp_path / "lines").write_text("1 7 2 0.5 1.5\n1 8 2 2.5 3.5\n", encoding="utf-8")
+    paddle.enable_static()
+    try:
+        with paddle.static.program_guard(paddle.static.Program()):
+            slots = [paddle.static.data("id", [None, 1], "int64"), paddle.static.data("x", [None, 2])]
+        assert repr(slots[1]) == "var x : LOD_TENSOR.shape(-1, 2).dtype(float32).stop_gradient(True)"
+    finally:
+        paddle.disable_static()
+    dataset = paddle.base.DatasetFactory().create_dataset()
+    assert isinstance(dataset, paddle.distributed.QueueDataset)
+    dataset.set_use_var(slots)
+    dataset.set_batch_size(2)
+    dataset.set_thread(1)
+    dataset.set_pipe_command("cat")
+    dataset.set_filelist([str(tmp_path / "lines")])
+    (batch,) = dataset.batches()
+    assert batch["id"].tolist() == [[7], [8]] and batch["x"].tolist() == [[0.5, 1.5], [2.5, 3.5]]
+
+
 def test_collections_are_converted_in_place() -> None:
     io = imported("paddle.framework.io")
     tree = {"a": [np.zeros(2), (np.ones(1), "text")], "b": 1}
@@ -235,6 +255,35 @@ def test_small_names() -> None:
     )
 
 
+def test_parameters_as_bytes() -> None:
+    """paddlepaddle 2.6.2 gives as many bytes, and asks for them so."""
+    static, constant = paddle.static, paddle.nn.initializer.Constant
+    paddle.enable_static()
+    try:
+        with static.program_guard(static.Program(), static.Program()):
+            x = static.data("x", [None, 3])
+            attrs = (
+                paddle.ParamAttr(name=name, initializer=constant(value))
+                for name, value in (("w", 2.0), ("b", 1.0))
+            )
+            y = static.nn.fc(x, 2, weight_attr=next(attrs), bias_attr=next(attrs))
+            static.nn.fc(x, 2)
+            executor, main = static.Executor(), static.default_main_program()
+            data = static.serialize_persistables([x], [y], executor)
+            assert data is not None and len(data) == 82
+            program = static.normalize_program(main, [x], [y])
+            for parameter in program.all_parameters():
+                parameter.set_value(np.zeros(parameter.shape, np.float32))
+            static.deserialize_persistables(program, data, executor)
+            assert executor.run(main, {"x": np.ones((1, 3), np.float32)}, [y])[0].tolist() == [[7, 7]]
+            with pytest.raises(AssertionError, match="Required 'data'"):
+                static.deserialize_persistables(program, None, executor)
+            with pytest.raises(TypeError, match="program type must be"):
+                static.deserialize_persistables(x, data, executor)
+    finally:
+        paddle.disable_static()
+
+
 def test_suppression_as_detectors_call_it() -> None:
     kernels, draw = imported("paddle._legacy_C_ops"), np.random.RandomState(0)
 
@@ -265,6 +314,26 @@ def test_suppression_as_detectors_call_it() -> None:
     coding = ("code_type", "encode_center_size", "box_normalized", False, "axis", 0)
     encoded = kernels.box_coder(boxes(6), None, boxes(4), *coding, "variance", [0.1, 0.1, 0.2, 0.2])
     assert float(encoded.sum()) == pytest.approx(267.094, rel=1e-4)
+
+
+def test_suppression_in_a_saved_program(tmp_path: Path) -> None:
+    """PaddleDetection's export: as many rows as could stay, those of -1 last; eagerly the rows that stay."""
+    kernels = imported("paddle._legacy_C_ops")
+    settings = ("background_label", -1, "score_threshold", 0.3, "nms_top_k", 2, "nms_threshold", 0.4)
+
+    def suppress(boxes: paddle.Tensor, scores: paddle.Tensor) -> list[paddle.Tensor]:
+        rows, _, counts = kernels.multiclass_nms3(boxes, scores, None, *settings, "keep_top_k", 3)
+        return [rows, counts]
+
+    boxes = paddle.to_tensor([[[0.0, 0, 2, 2], [0, 0, 2, 2.1], [5, 5, 6, 6]]] * 2, stop_gradient=False)
+    scores = paddle.to_tensor([[[0.9, 0.8, 0.1]], [[0.5, 0.1, 0.7]]])
+    rows, counts = suppress(boxes, scores)
+    assert counts.tolist() == [1, 2] and rows.shape == [3, 6] and rows.stop_gradient
+    spec = [paddle.static.InputSpec([None, 3, 4]), paddle.static.InputSpec([None, 1, 3])]
+    paddle.jit.save(suppress, str(tmp_path / "suppress"), spec)
+    padded, counts = paddle.jit.load(str(tmp_path / "suppress"))(boxes, scores)
+    np.testing.assert_array_equal(padded.numpy(), [*rows.numpy(), [-1] * 6])
+    assert counts.tolist() == [1, 2]
 
 
 def test_names_of_modes_and_settings(monkeypatch: pytest.MonkeyPatch) -> None:

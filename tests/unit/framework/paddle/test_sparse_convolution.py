@@ -53,3 +53,14 @@ def test_pooling_takes_the_greatest_point(points):
 def test_dense_axes_are_asked_for(points):
     with pytest.raises(ValueError, match=r"to_sparse_coo\(4\)"):
         functional.max_pool3d(paddle.to_tensor(points).to_sparse_coo(5), 2)
+
+
+def test_batch_norms_become_synchronized_ones(points):
+    sparse, kind = paddle.sparse.nn.BatchNorm(2), paddle.sparse.nn.SyncBatchNorm
+    model = paddle.nn.Sequential(sparse, paddle.nn.BatchNorm2D(3), paddle.nn.ReLU())
+    x = paddle.to_tensor(points).to_sparse_coo(4)
+    expected = paddle.sparse.nn.BatchNorm(2)(x).values().numpy()
+    converted = kind.convert_sync_batchnorm(model)
+    assert [type(layer) for layer in converted] == [kind, paddle.nn.SyncBatchNorm, paddle.nn.ReLU]
+    assert converted[0].weight is sparse.weight and kind.convert_sync_batchnorm(converted[0]) is converted[0]
+    np.testing.assert_allclose(converted[0](x).values().numpy(), expected)

@@ -73,6 +73,17 @@ def test_static_programs(static_mode):
     np.testing.assert_array_equal(np.asarray(found.get_tensor()), weight.numpy())
 
 
+def test_a_layer_is_pruned_in_the_program_that_has_it(static_mode):
+    program = paddle.static.Program()
+    with paddle.static.program_guard(program, paddle.static.Program()):
+        layer = paddle.nn.Linear(4, 4)
+        loss = layer(paddle.static.data("x", [2, 4])).sum()
+        asp.decorate(paddle.optimizer.SGD(0.1)).minimize(loss)
+    asp.prune_model(layer)
+    paddle.static.Executor().run(program, {"x": np.ones((2, 4), np.float32)})
+    assert asp.calculate_density(layer.weight.numpy()) == 0.5
+
+
 def test_names_of_tensors_of_four_axes():
     array = np.random.default_rng(0).normal(size=(3, 3, 8, 8)).astype("float32")
     mask = asp.create_mask(array)

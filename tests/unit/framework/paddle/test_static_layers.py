@@ -1,0 +1,93 @@
+"""Names of layers in static programs, gradients that stop at variables, and Python functions of values: as
+paddlepaddle 2.6.2 has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from framework import paddle
+from framework.core.errors import TraceError
+from framework.paddle import static
+from framework.paddle.utils import unique_name
+
+X = {"x": np.ones((2, 3), np.float32)}
+
+
+@pytest.fixture(autouse=True)
+def programs() -> Iterator[None]:
+    paddle.enable_static()
+    with static.program_guard(static.Program(), static.Program()), unique_name.guard():
+        yield
+    paddle.disable_static()
+
+
+def parameter_names() -> list[str]:
+    return [parameter.name for parameter in static.default_main_program().all_parameters()]
+
+
+@pytest.mark.parametrize(
+    ("name", "names"),
+    [
+        (None, ["conv2d_0.w_0", "conv2d_0.b_0", "conv2d_1.w_0", "conv2d_1.b_0", "fc_0.w_0", "fc_0.b_0"]),
+        ("my", ["my.w_0", "my.b_0", "my.w_1", "my.b_1", "my.w_2", "my.b_2"]),
+    ],
+)
+def test_parameters_are_called_after_their_layer(name: str | None, names: list[str]) -> None:
+    image = static.data("image", [1, 3, 4, 4])
+    hidden = static.nn.conv2d(static.nn.conv2d(image, 2, 3, name=name), 2, 2, name=name)
+    out = static.nn.fc(hidden, 2, name=name)
+    assert parameter_names() == names
+    assert hidden.name.startswith("my.tmp_" if name else "conv2d_1.tmp_")
+    assert out.name.startswith("my.tmp_" if name else "fc_0.tmp_")
+    assert paddle.nn.Linear(2, 2).full_name() == "linear_0"
+
+
+def test_gradients_stop_at_the_variables_of_no_grad_set() -> None:
+    x = static.data("x", [2, 3])
+    hidden = static.nn.fc(x, 4, bias_attr=False)
+    loss = paddle.mean(static.nn.fc(hidden, 1, bias_attr=False)) + paddle.mean(hidden * hidden)
+    pairs = static.append_backward(loss, no_grad_set={hidden.name})
+    assert [parameter.name for parameter, _ in pairs] == ["fc_1.w_0"]
+    y = static.data("y", [3])
+    y.stop_gradient = False
+    double = y * 2
+    (gradient,) = static.gradients([(double * double * y).sum()], [y], no_grad_set={double})
+    feed = {"y": np.array([1, 2, 3], np.float32), **X}
+    assert static.Executor().run(feed=feed, fetch_list=[gradient])[0].tolist() == [4, 16, 36]
+
+
+def test_python_functions_give_results_of_their_own_shapes() -> None:
+    x = static.data("x", [2, 3])
+    out = static.default_main_program().current_block().create_var("out", [3, 1], "int32")
+    static.py_func(lambda value: np.array(value).astype(np.int32) + 1, x, out)
+    assert static.Executor().run(feed=X, fetch_list=["out"])[0].tolist() == [[2] * 3] * 2
+
+
+@pytest.mark.parametrize("skip", [False, True])
+def test_python_functions_with_a_gradient(skip: bool) -> None:
+    x = static.data("x", [2, 3])
+    x.stop_gradient = False
+    out = static.default_main_program().current_block().create_var("out", [2, 3], "float32")
+
+    def backward(*values: object) -> np.ndarray:
+        assert len(values) == (2 if skip else 3)
+        result, gradient = values[-2:]
+        return np.array(gradient) * (1 - np.square(result))
+
+    static.py_func(lambda value: np.tanh(value), x, out, backward, x if skip else None)
+    (gradient,) = static.gradients([out.sum()], [x])
+    values = static.Executor().run(feed=X, fetch_list=[out, gradient])
+    np.testing.assert_allclose(values[0], np.tanh(X["x"]), rtol=1e-6)
+    np.testing.assert_allclose(values[1], 1 - np.tanh(X["x"]) ** 2, rtol=1e-5)
+
+
+def test_programs_with_python_functions_are_not_saved(tmp_path: Path) -> None:
+    x = static.data("x", [2, 3])
+    out = static.default_main_program().current_block().create_var("out", [2, 3], "float32")
+    static.py_func(np.tanh, x, out)
+    with pytest.raises(TraceError, match="py_func needs values"):
+        static.save_inference_model(str(tmp_path / "model"), [x], [out], static.Executor())
