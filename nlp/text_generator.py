@@ -257,7 +257,10 @@ class EngineGenerator:
         text = self.template.render(values[0], values[1], **values[2])  # type: ignore[arg-type]
         self._check_size(text)
         special = bool(tools) and find_tool_form(self.template.source(True)) in _MARKED_CALLS
-        ids = encode_broken(self.tokenizer, text, mark) if mark else encode_marked(self.tokenizer, text)
+        if mark:
+            ids = tuple(map(int, encode_broken(self.tokenizer, text, mark).ids))
+        else:
+            ids = encode_marked(self.tokenizer, text)
         return ChatPrompt(ids, text.replace(mark, "") if mark else text, self.turn_ends, special)
 
     @functools.cached_property
