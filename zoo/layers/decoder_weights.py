@@ -21,7 +21,14 @@ from framework.interop import load_weights, write_safetensors
 from framework.interop.weights.gguf import read_gguf
 from framework.interop.weights.gguf_models import gguf_settings, gguf_state
 from framework.interop.weights.mapped import MappedWeights
-from framework.interop.weights.model_folder import CONFIG, INDEX, find_weights, is_paddles, read_settings
+from framework.interop.weights.model_folder import (
+    CONFIG,
+    INDEX,
+    find_weights,
+    is_index,
+    is_paddles,
+    read_settings,
+)
 from framework.interop.weights.quantized_state import (
     KEY,
     dequantized_state,
@@ -129,7 +136,7 @@ def has_own_head(model: Decoder, arrays: Mapping[str, np.ndarray]) -> bool:
 
 def open_weights(path: Path) -> Mapping[str, np.ndarray]:
     """The arrays of a file of weights or of an index: mapped, where they are of safetensors."""
-    if path.name.endswith((".safetensors", ".safetensors" + INDEX)):
+    if path.suffix == ".safetensors" or (is_index(path.name) and ".safetensors." in path.name):
         return MappedWeights(path)
     return load_weights(path)
 
