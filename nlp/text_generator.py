@@ -193,11 +193,13 @@ class EngineGenerator:
             raise InputError("a token is not in the vocabulary", where="prompt", received=beyond[:10])
         return self.tokenizer.decode(ids, skip_special=False)
 
-    def name_token(self, token: int) -> tuple[str, bytes]:
-        """A token as text and as bytes."""
+    def name_token(self, token: int, begins: bool = False) -> tuple[str, bytes]:
+        """A token as text and as bytes. `begins`: it is the first one, whose space decoders may drop."""
         text = self.tokenizer.decode([token], skip_special=False)
         if "\ufffd" in text and (data := piece_bytes(self.tokenizer.token_of(token) or "")) is not None:
             return text, data
+        if not begins:
+            text = self.tokenizer.decode([token, token], skip_special=False)[len(text) :]
         return text, text.encode("utf-8", "replace")
 
     def score_prompt(self, ids: Sequence[int], top: int) -> list[TokenScore]:
@@ -219,7 +221,7 @@ class EngineGenerator:
                 received=f"{len(ids):,} tokens",
                 allowed=f"1 to {self.max_length:,}, each of the vocabulary",
             )
-        result = [TokenScore(*self.name_token(ids[0]), math.nan)]
+        result = [TokenScore(*self.name_token(ids[0], begins=True), math.nan)]
         with self._scoring:
             (score,) = self._scorer.score([Continuation(tuple(ids[:1]), tuple(ids[1:]))], top)
         best = [np.zeros((len(ids) - 1, 0))] * 2 if score.top is None else score.top
