@@ -54,6 +54,9 @@ SHARD_BYTES = 5 * 10**9
 """The size of a file beyond which weights are written into several."""
 
 
+_CLASSIFIERS = ("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering")
+
+
 def build_decoder(folder: str | Path) -> AnyDecoder:
     """The model that the config.json of a folder, or a GGUF file, describes, without values.
 
@@ -67,6 +70,20 @@ def build_decoder(folder: str | Path) -> AnyDecoder:
 
 
 def _build(settings: Mapping[str, object], where: str) -> AnyDecoder:
+    names = settings.get("architectures")
+    classifier = (
+        next((one for one in names if str(one).endswith(_CLASSIFIERS)), None)
+        if isinstance(names, list)
+        else None
+    )
+    if classifier is not None:
+        raise ConfigError(
+            "the folder holds a classifier, which writes no text",
+            where=f"{where}: architectures",
+            received=classifier,
+            allowed="a model of language, such as LlamaForCausalLM",
+            fix="take the model that it was made of; nlp.decoder_reranker ranks by the words yes and no of one",
+        )
     return build(decoder_family(settings, where).config.from_pretrained_config(settings, where)).eval()
 
 
