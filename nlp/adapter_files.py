@@ -33,6 +33,7 @@ PEFT_CONFIG, PADDLE_CONFIG = "adapter_config.json", "lora_config.json"
 _PEFT_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
 _PADDLE_WEIGHTS = ("lora_model_state.pdparams", "peft_model.safetensors", "lora_model_state.safetensors")
 _PREFIX, _HEAD = "base_model.model.", "lm_head.weight"
+_ROWS = ".token_adapter.trainable_tokens_delta"
 _LONGEST_PATTERN = 10_000
 _SAFE_RANK = 1024  # layers of it are made whatever the arrays are, to tell which do not fit
 
@@ -48,14 +49,16 @@ def read_adapter_config(folder: str | Path) -> LoRA:
     Raises:
         InputError: there is no adapter. FormatError: its settings are damaged. ConfigError: it is none of LoRA.
     """
-    folder = Path(folder)
+    settings, path = _read_settings(Path(folder))
+    return _from_peft(settings, path) if path.name == PEFT_CONFIG else _from_paddle(settings, path)
+
+
+def _read_settings(folder: Path) -> tuple[Mapping[str, object], Path]:
     for name in (PEFT_CONFIG, PADDLE_CONFIG):
         path = folder / name
         if path.is_file():
-            settings = check_mapping(
-                parse_json(read_text(path, SETTINGS, "settings of an adapter"), path, name), path, name
-            )
-            return _from_peft(settings, path) if name == PEFT_CONFIG else _from_paddle(settings, path)
+            parsed = parse_json(read_text(path, SETTINGS, "settings of an adapter"), path, name)
+            return check_mapping(parsed, path, name), path
     raise InputError(
         "there is no adapter here", where=folder, allowed=f"a folder with {PEFT_CONFIG} or {PADDLE_CONFIG}"
     )
@@ -66,10 +69,8 @@ def _from_peft(settings: Mapping[str, object], path: Path) -> LoRA:
     unknown = {
         "peft_type": kind not in ("LORA", "DORA"),
         "fan_in_fan_out": settings.get("fan_in_fan_out"),
-        "layers_to_transform": settings.get("layers_to_transform"),
         "layer_replication": settings.get("layer_replication"),
         "target_parameters": settings.get("target_parameters"),
-        "trainable_token_indices": settings.get("trainable_token_indices"),
     }
     for name, is_set in unknown.items():
         if is_set:
@@ -80,11 +81,6 @@ def _from_peft(settings: Mapping[str, object], path: Path) -> LoRA:
                 allowed="LoRA, rslora and DoRA of linear layers",
             )
     targets = settings.get("target_modules")
-    excluded = settings.get("exclude_modules")
-    if excluded:
-        raise ConfigError(
-            "layers are left out of the adapter", where=f"{path}: exclude_modules", received=excluded
-        )
     return LoRA(
         rank=_rank(_number(settings, "r", 8, path), f"{path}: r"),
         alpha=_number(settings, "lora_alpha", 8, path),
@@ -197,7 +193,7 @@ def read_adapter(model: Decoder, folder: str | Path) -> Decoder:
         WeightError: it is of another model.
     """
     folder = Path(folder)
-    adapter = read_adapter_config(folder)
+    adapter, (settings, _) = read_adapter_config(folder), _read_settings(folder)
     path = next(
         (folder / name for name in (*_PEFT_WEIGHTS, *_PADDLE_WEIGHTS) if (folder / name).is_file()), None
     )
@@ -208,6 +204,11 @@ def read_adapter(model: Decoder, folder: str | Path) -> Decoder:
     arrays = load_weights(path)
     _check_ranks(adapter, arrays, path)
     is_paddle = not (folder / PEFT_CONFIG).is_file()
+    if not is_paddle:
+        adapter = _choose_layers(adapter, settings, arrays)
+        adapter, arrays = _read_token_rows(
+            model, adapter, settings.get("trainable_token_indices"), arrays, path
+        )
     if not is_paddle and model.size.tie_embeddings:
         model, adapter, arrays = _read_own_head(model, adapter, arrays)
     adapted = build(dataclasses.replace(model.config, adapter=adapter))
@@ -226,6 +227,49 @@ def _copy_parameters(model: Decoder, other: Decoder) -> None:
         if name in ours:
             ours[name].dtype = parameter.dtype
             ours[name].set_value(parameter.value)
+
+
+def _choose_layers(adapter: LoRA, settings: Mapping[str, object], arrays: Mapping[str, np.ndarray]) -> LoRA:
+    """Where the settings leave layers out of their targets, by names or by numbers, those that the file has."""
+    chosen = ("layers_to_transform", "exclude_modules")
+    if all(settings.get(name) in (None, [], "") for name in chosen):
+        return adapter
+    names = {_our_name(key) for key in arrays}
+    layers = sorted(name.removesuffix(".lora_A") for name in names if name.endswith(".lora_A"))
+    return dataclasses.replace(adapter, targets="|".join(map(re.escape, layers)) or adapter.targets)
+
+
+def _read_token_rows(
+    model: Decoder, adapter: LoRA, indices: object, arrays: Mapping[str, np.ndarray], path: Path
+) -> tuple[LoRA, Mapping[str, np.ndarray]]:
+    """The rows of single tokens that peft trains, within the whole embeddings that this adapter then saves."""
+    rows = {key: _our_name(key).removesuffix(_ROWS) for key in arrays if key.endswith(_ROWS)}
+    if not rows:
+        return adapter, arrays
+    result = {key: value for key, value in arrays.items() if key not in rows}
+    parameters, sources = dict(model.named_parameters()), model.weight_sources()
+    saved = [*adapter.modules_to_save]
+    for key, owner in rows.items():
+        name, leaf = f"{owner}.weight", owner.rpartition(".")[2]
+        numbers = indices.get(leaf) if isinstance(indices, dict) else indices
+        is_turned = name in sources and sources[name].transposed
+        values = np.asarray(parameters[name].value, np.float32) if name in parameters else np.zeros((0, 0))
+        values = np.array(values.T if is_turned else values)
+        given, listed = np.asarray(arrays[key]), numbers if isinstance(numbers, list) else []
+        tokens = [one for one in listed if type(one) is int and 0 <= one < len(values)]
+        if not tokens or len(tokens) != len(listed) or given.shape != (len(tokens), values.shape[1]):
+            raise WeightError(
+                "rows of single tokens do not fit the model",
+                where=f"{path}: {key}",
+                received=f"{given.shape} for the tokens {numbers!r}"[:120],
+                allowed=f"a row of {values.shape[1]} for each token below {len(values)}",
+            )
+        values[tokens] = given
+        result[_PREFIX + name] = values
+        saved.append(re.escape(leaf))
+        if model.size.tie_embeddings and name == model.embedding_name:
+            result[_PREFIX + _HEAD] = values
+    return dataclasses.replace(adapter, modules_to_save=tuple(dict.fromkeys(saved))), result
 
 
 def _read_own_head(

@@ -180,6 +180,9 @@ def kto(ratio: jax.Array, desirable: jax.Array, kl: jax.Array, options: Preferen
 
 def group_advantages(rewards: jax.Array, scaled: bool = True) -> jax.Array:
     """[groups, answers]: how much better an answer is than those to the same prompt, by their deviation (n - 1)."""
+    rewards = (
+        rewards - rewards[:, :1]
+    )  # equal ones have advantages of 0, and not of what rounding leaves of a mean
     centred = rewards - rewards.mean(axis=1, keepdims=True)
     if not scaled or rewards.shape[1] < 2:
         return centred

@@ -15,7 +15,7 @@ from framework import hub
 from framework.config import plain
 from framework.core.errors import ConfigError
 from framework.export import Artifact, TensorSpec
-from framework.interop.weights.model_folder import CONFIG, INDEX, find_weights, is_paddles, read_settings
+from framework.interop.weights.model_folder import CONFIG, find_weights, is_paddles, read_settings
 from framework.text.question_windows import QuestionWindows
 from framework.text.tokenizer import Tokenizer
 from framework.text.tokenizer_files import folder_settings
@@ -43,7 +43,8 @@ def import_folder(folder: Path) -> Artifact:
     """`export_folder`, from OAR_HOME if it was made before of the same files, else made now and kept there."""
     folder = folder.expanduser()
     inner = read_sentence_folder(folder).transformer if is_sentence_folder(folder) else folder
-    ending = Path(find_weights(inner).name.removesuffix(INDEX)).suffix
+    weights = find_weights(inner)
+    ending = next(end for end in (".safetensors", ".bin", ".pdparams") if end in weights.name)
     below = folder.rglob("*") if is_sentence_folder(folder) else folder.iterdir()
     files = sorted(file for file in below if file.is_file() and file.suffix in (*_DESCRIPTIONS, ending))
     text = "\n".join(file.relative_to(folder).as_posix() for file in files)

@@ -193,11 +193,13 @@ class EngineGenerator:
             raise InputError("a token is not in the vocabulary", where="prompt", received=beyond[:10])
         return self.tokenizer.decode(ids, skip_special=False)
 
-    def name_token(self, token: int) -> tuple[str, bytes]:
-        """A token as text and as bytes."""
+    def name_token(self, token: int, begins: bool = False) -> tuple[str, bytes]:
+        """A token as text and as bytes. `begins`: it is the first one, whose space decoders may drop."""
         text = self.tokenizer.decode([token], skip_special=False)
         if "\ufffd" in text and (data := piece_bytes(self.tokenizer.token_of(token) or "")) is not None:
             return text, data
+        if not begins:
+            text = self.tokenizer.decode([token, token], skip_special=False)[len(text) :]
         return text, text.encode("utf-8", "replace")
 
     def score_prompt(self, ids: Sequence[int], top: int) -> list[TokenScore]:
@@ -219,7 +221,7 @@ class EngineGenerator:
                 received=f"{len(ids):,} tokens",
                 allowed=f"1 to {self.max_length:,}, each of the vocabulary",
             )
-        result = [TokenScore(*self.name_token(ids[0]), math.nan)]
+        result = [TokenScore(*self.name_token(ids[0], begins=True), math.nan)]
         with self._scoring:
             (score,) = self._scorer.score([Continuation(tuple(ids[:1]), tuple(ids[1:]))], top)
         best = [np.zeros((len(ids) - 1, 0))] * 2 if score.top is None else score.top
@@ -257,7 +259,10 @@ class EngineGenerator:
         text = self.template.render(values[0], values[1], **values[2])  # type: ignore[arg-type]
         self._check_size(text)
         special = bool(tools) and find_tool_form(self.template.source(True)) in _MARKED_CALLS
-        ids = encode_broken(self.tokenizer, text, mark) if mark else encode_marked(self.tokenizer, text)
+        if mark:
+            ids = tuple(map(int, encode_broken(self.tokenizer, text, mark).ids))
+        else:
+            ids = encode_marked(self.tokenizer, text)
         return ChatPrompt(ids, text.replace(mark, "") if mark else text, self.turn_ends, special)
 
     @functools.cached_property

@@ -143,7 +143,7 @@ def parse_json(
             where=where,
             received=f"{len(text):,} bytes: {str(problem)[:200]}" if text else "an empty file",
             allowed=f"JSON of at most {DEPTH} levels",
-            fix="copy or download the file again",
+            fix=_fetch_again(error),
         ) from None
 
 
@@ -155,9 +155,14 @@ def check_mapping(value: object, where: object, what: str, error: type[OarError]
             where=where,
             received=f"a {type(value).__name__}",
             allowed="{…}",
-            fix="copy or download the file again",
+            fix=_fetch_again(error),
         )
     return value
+
+
+def _fetch_again(error: type[OarError]) -> str | None:
+    """What helps where a file is damaged; requests and arguments are none."""
+    return "copy or download the file again" if issubclass(error, FormatError) else None
 
 
 def open_zip(

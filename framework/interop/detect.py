@@ -17,7 +17,7 @@ from typing import BinaryIO, cast
 
 from framework.core.errors import FormatError
 from framework.interop.source import FETCH_AGAIN, Source
-from framework.interop.weights.model_folder import INDEX
+from framework.interop.weights.model_folder import is_index
 from framework.interop.weights.torch_checkpoint import LEGACY_MAGIC, ZIP_MAGIC, is_zip_checkpoint
 from framework.interop.wire import Message
 
@@ -60,7 +60,7 @@ def detect(source: Source) -> str:
     if len(head) > 1 and head[0] == 0x80 and 2 <= head[1] <= 5:
         return "pickle"
     if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
-        return "index" if b'"weight_map"' in head or source.name.endswith(INDEX) else "pir"
+        return "index" if b'"weight_map"' in head or is_index(source.name) else "pir"
     _refuse_foreign(source, head)
     if head[:16] == bytes(16):
         return "pdiparams"

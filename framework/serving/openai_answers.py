@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import functools
 import json
 import math
@@ -28,6 +29,7 @@ _TOO_LONG = ("the prompt is too long", "the prompt is as long", "the text does n
 _LONG_MESSAGE = (
     "context_length_exceeded: the requested token count exceeds the model's maximum context length"
 )
+_CONTINUATIONS = frozenset(bytes([byte]) for byte in range(0x80, 0xC0)) | {b""}
 DONE = b"data: [DONE]\n\n"
 
 
@@ -213,6 +215,24 @@ class ChatChoice:
         }
 
 
+class TokenOffsets:
+    """The character of a text with which each token begins, or which it continues: tokens are bytes, of which a
+    character may take several."""
+
+    def __init__(self) -> None:
+        self.values: list[int] = []
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._length = 0
+
+    def add(self, scores: Sequence[TokenScore]) -> None:
+        """The tokens that follow."""
+        for score in scores:
+            pending = self._decoder.getstate()[0]
+            continues = not pending or score.data[:1] in _CONTINUATIONS
+            self.values.append(self._length + (not continues))  # else the pending bytes are U+FFFD
+            self._length += len(self._decoder.decode(score.data))
+
+
 @dataclass
 class CompletionChoice:
     """One text of a completion, as it comes.
@@ -230,12 +250,14 @@ class CompletionChoice:
     finish_reason: str | None = None
     reasoning_tokens: int = 0
     has_begun: bool = False
+    offsets: TokenOffsets = field(default_factory=TokenOffsets)
 
     def begin(self) -> None:
         """Puts down what `echo` asks for."""
         if not self.has_begun:
             self.has_begun = True
             self.text, self.scores = self.start[0], [*self.start[1]]
+            self.offsets.add(self.start[1])
 
     def add(self, delta: TextDelta) -> list[dict[str, JSON]]:
         """The choices of the chunks that a delta makes."""
@@ -243,19 +265,25 @@ class CompletionChoice:
         self.begin()
         self.text += delta.text
         self.scores += delta.scores
+        self.offsets.add(delta.scores)
         if delta.finish_reason is not None:
             self.finish_reason = _finish(delta)
         elif len(self.text) == at and len(self.scores) == before:
             return []
-        return [self._choice(self.text[at:], self.scores[before:], at)]
+        return [self._choice(self.text[at:], before)]
 
-    def _choice(self, text: str, scores: Sequence[TokenScore], offset: int) -> dict[str, JSON]:
-        logprobs = None if self.logprobs is None else _completion_scores(scores, offset)
+    def _choice(self, text: str, first: int = 0) -> dict[str, JSON]:
+        """With the scores from `first` on."""
+        logprobs = (
+            None
+            if self.logprobs is None
+            else _completion_scores(self.scores[first:], self.offsets.values[first:])
+        )
         return {"index": self.index, "text": text, "logprobs": logprobs, "finish_reason": self.finish_reason}
 
     def whole(self) -> dict[str, JSON]:
         """The choice of an answer that does not stream."""
-        return self._choice(self.text, self.scores, 0)
+        return self._choice(self.text)
 
 
 @dataclass(frozen=True)
@@ -419,11 +447,7 @@ def _score(score: TokenScore) -> dict[str, JSON]:
     return {"token": score.text, "logprob": _finite(score.logprob), "bytes": list(score.data)}
 
 
-def _completion_scores(scores: Sequence[TokenScore], offset: int) -> JSON:
-    offsets: list[JSON] = []
-    for score in scores:
-        offsets.append(offset)
-        offset += len(score.text)
+def _completion_scores(scores: Sequence[TokenScore], offsets: Sequence[int]) -> JSON:
     return {
         "tokens": [_key(score) for score in scores],
         "token_logprobs": [None if math.isnan(score.logprob) else _finite(score.logprob) for score in scores],
@@ -431,7 +455,7 @@ def _completion_scores(scores: Sequence[TokenScore], offset: int) -> JSON:
             None if math.isnan(score.logprob) else {_key(one): _finite(one.logprob) for one in score.top}
             for score in scores
         ],
-        "text_offset": offsets,
+        "text_offset": [*offsets],
     }
 
 

@@ -370,7 +370,9 @@ def _read_calls(calls: JSON, where: str) -> list[JSON]:
             )
         arguments = function.get("arguments", {})
         if isinstance(arguments, str):
-            arguments = parse_json(arguments or "{}", f"{where}[{number}]", "arguments", BadRequestError)
+            arguments = parse_json(
+                arguments or "{}", f"{where}[{number}]", "text of arguments", BadRequestError
+            )
         result.append({**call, "function": {**function, "arguments": arguments}})  # type: ignore[dict-item]
     return result
 

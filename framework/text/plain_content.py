@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from framework.core.errors import InputError
 from framework.text.chat_template import plain_value
-from framework.text.segmenter import SubwordEncoding
+from framework.text.segmenter import SubwordEncoding, encode_pieces
 from framework.text.tokenizer import Tokenizer
 
 _BREAKS = range(0xE000, 0xF8FF)  # of private use: no text has all of them
@@ -47,23 +47,38 @@ def break_special(tokenizer: Tokenizer, *values: object) -> BrokenValues:
     return BrokenValues(tuple(_replace(value, pattern, rf"\1{mark}") for value in values), mark)
 
 
-def encode_broken(tokenizer: Tokenizer, text: str, mark: str) -> tuple[int, ...]:
-    """The tokens of a rendered chat whose values were broken; as of the text without marks where there are none."""
-    split = tokenizer.segmenter.split
-    whole = split(text)
+def encode_broken(tokenizer: Tokenizer, text: str, mark: str) -> SubwordEncoding:
+    """The tokens of a rendered chat whose values were broken; as of the text without marks where there are none.
+
+    Offsets are characters of the text with its marks.
+    """
+    whole = _split(tokenizer, text)
     if not mark or mark not in text:
-        return tuple(map(int, whole.ids))
+        return whole
     ids: list[int] = []
+    offsets: list[tuple[int, int]] = []
     begin = first = 0
     for index, start, stop in [
         *_control_tokens(tokenizer, text, whole),
         (len(whole.ids), len(text), len(text)),
     ]:
         between, stretch = whole.ids[first:index].tolist(), text[begin:start]
-        ids += _literal(tokenizer, stretch, mark, between) if mark in stretch else between
+        if mark in stretch:
+            numbers, spans = _literal(tokenizer, stretch, mark, between)
+            ids += numbers
+            offsets += [(begin + one, begin + other) for one, other in spans]
+        else:
+            ids += between
+            offsets += map(tuple, whole.offsets[first:index].tolist())
         ids += whole.ids[index : index + 1].tolist()
+        offsets += map(tuple, whole.offsets[index : index + 1].tolist())
         begin, first = stop, index + 1
-    return tuple(ids)
+    return encode_pieces(ids, offsets, None)
+
+
+def _split(tokenizer: Tokenizer, text: str, parse_special: bool = True) -> SubwordEncoding:
+    encoding = tokenizer.encode(text, add_special=False, parse_special=parse_special)
+    return SubwordEncoding(encoding.ids, encoding.offsets, encoding.words)
 
 
 def _control_tokens(
@@ -76,20 +91,29 @@ def _control_tokens(
             yield index, start, stop
 
 
-def _literal(tokenizer: Tokenizer, stretch: str, mark: str, within: Sequence[int]) -> list[int]:
-    """The tokens of a stretch between two control tokens, its special tokens as characters.
+def _literal(
+    tokenizer: Tokenizer, stretch: str, mark: str, within: Sequence[int]
+) -> tuple[list[int], list[tuple[int, int]]]:
+    """The tokens of a stretch between two control tokens, its special tokens as characters, and where they stand in it.
 
     Tokenizers may begin a text otherwise than what stands behind a control token: with the space of a first word. Then
     a mark is put before the stretch, and its tokens are left out. `within`: the tokens of the broken stretch there.
     """
+    begins_alike = _split(tokenizer, stretch, False).ids.tolist() == list(within)
+    before = 0 if begins_alike else len(mark)
+    encoding = _split(tokenizer, mark[:before] + stretch.replace(mark, ""), False)
+    inside = slice(None) if begins_alike else encoding.offsets[:, 1] > before
+    positions = [index for index, character in enumerate(stretch) if character != mark]
+    spans = [
+        (_position(positions, start - before), _position(positions, stop - before - 1) + 1)
+        for start, stop in encoding.offsets[inside].tolist()
+    ]
+    return encoding.ids[inside].tolist(), spans
 
-    def behind_mark(text: str) -> list[int]:
-        encoding = tokenizer.segmenter.split(mark + text, False)
-        return encoding.ids[encoding.offsets[:, 1] > 1].tolist()
 
-    if tokenizer.segmenter.split(stretch, False).ids.tolist() != list(within):
-        return behind_mark(stretch.replace(mark, ""))
-    return tokenizer.segmenter.split(stretch.replace(mark, ""), False).ids.tolist()
+def _position(positions: Sequence[int], index: int) -> int:
+    """That of a character in the text with marks; of one beside the text, that of the nearest."""
+    return positions[min(max(index, 0), len(positions) - 1)] if positions else 0
 
 
 def _texts(value: object) -> Iterator[str]:

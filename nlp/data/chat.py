@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from framework.config.registry import register
 from framework.core.errors import ConfigError, FormatError
 from framework.core.types import JSON
 from framework.io.dataset import LazyDataset
+from framework.text.plain_content import break_special, encode_broken
 from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import load_tokenizer
 from nlp.data.conversations import Message, read_conversation
@@ -159,21 +160,41 @@ def open_renderer(template: str | None, tokenizer: str) -> ChatRenderer:
     return chat_template
 
 
+class ChatValues(NamedTuple):
+    """What a template is given."""
+
+    messages: Sequence[Message]
+    tools: Sequence[Mapping[str, JSON]] | None = None
+    mark: str = ""
+    """What breaks special tokens within them (framework/text/plain_content.py)"""
+
+
+def break_chat(
+    tokenizer: Tokenizer, messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None = None
+) -> ChatValues:
+    """A chat whose special tokens become characters. Raises: InputError, as `break_special`."""
+    broken = break_special(tokenizer, messages, tools)
+    first, second = broken.values
+    return ChatValues(
+        cast(Sequence[Message], first), cast(Sequence[Mapping[str, JSON]] | None, second), broken.mark
+    )
+
+
 def tokens_of_chat(
     tokenizer: Tokenizer,
     segments: Sequence[tuple[str, bool]],
     only_last: bool = False,
     adds_bos: bool = False,
+    mark: str = "",
 ) -> TokenText:
     """The tokens of a rendered chat; learned are those with a character that the assistant wrote.
 
     The text is divided as a whole: what stands at the border of two segments may be one token, such as the space that
-    ends a prompt with the first word of its answer.
+    ends a prompt with the first word of its answer. `mark`: that of a chat by `break_chat`.
     """
     text = "".join(span_text for span_text, _ in segments)
-    encoding = tokenizer.encode(text)
-    inside = ~encoding.special
-    ids, (starts, ends) = encoding.ids[inside], encoding.offsets[inside].T
+    ids, offsets, _ = encode_broken(tokenizer, text, mark)
+    starts, ends = offsets.T
     spoken = np.zeros(len(text) + 1, bool)
     offset, answers = 0, []
     for span_text, is_assistant in segments:
@@ -204,6 +225,7 @@ class Chats(LazyDataset):
             was said; None: that of the tokenizer's folder.
         packed: Several chats share a row, and none sees another. Else each has a row of its own length: give `buckets`.
         learn: "all" that the assistant says, or its "last" answer alone.
+        plain_content: Special tokens in messages and tools are characters: what a stranger wrote ends no turn.
 
     Raises:
         InputError, FormatError: at the first use, a file is missing, or an entry is no conversation.
@@ -216,6 +238,7 @@ class Chats(LazyDataset):
     packed: bool = True
     too_long: Literal["cut", "leave_out"] = "cut"
     learn: Literal["all", "last"] = "all"
+    plain_content: bool = False
 
     def __post_init__(self) -> None:
         check_length(self.max_length)
@@ -246,10 +269,12 @@ class Chats(LazyDataset):
     def _tokens_of(self, fields: Mapping[str, object], where: str) -> list[TokenText]:
         """The texts of an entry. Raises: FormatError, where nothing of one is learned."""
         chat, only_last = read_conversation(fields, where), self.learn == "last"
-        rendered = self._renderer.render_answers(chat.messages, chat.tools)
-        tokenizer = load_tokenizer(self.tokenizer)
+        tokenizer, values = load_tokenizer(self.tokenizer), ChatValues(chat.messages, chat.tools)
+        if self.plain_content:
+            values = break_chat(tokenizer, *values[:2])
+        rendered = self._renderer.render_answers(values.messages, values.tools)
         texts = [
-            tokens_of_chat(tokenizer, one, only_last, self._renderer.adds_bos)
+            tokens_of_chat(tokenizer, one, only_last, self._renderer.adds_bos, values.mark)
             for one in (rendered[-1:] if only_last else rendered)
         ]
         if not all(text.learned[1:].any() for text in texts):

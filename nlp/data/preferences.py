@@ -23,7 +23,7 @@ from framework.core.errors import ConfigError, FormatError
 from framework.core.sample import Sample
 from framework.io.dataset import LazyDataset
 from framework.text.transforms import load_tokenizer
-from nlp.data.chat import ChatRenderer, open_renderer, tokens_of_chat
+from nlp.data.chat import ChatRenderer, ChatValues, break_chat, open_renderer, tokens_of_chat
 from nlp.data.conversations import Message, as_messages, chat_messages
 from nlp.data.json_files import read_objects
 from nlp.data.packing import TokenText
@@ -168,6 +168,7 @@ class JudgedAnswers(LazyDataset):
     max_length: int = 2048
     max_prompt_length: int = 1024
     template: str | None = None
+    plain_content: bool = False
 
     def __post_init__(self) -> None:
         if not 0 < self.max_prompt_length < self.max_length:
@@ -206,8 +207,11 @@ class JudgedAnswers(LazyDataset):
     ) -> tuple[TokenText, bool]:
         """The tokens of a prompt and an answer, of which the answer is learned; and whether they had to be cut."""
         tokenizer = load_tokenizer(self.tokenizer)
-        segments = self._renderer.render_answers([*prompt, *answer])[-1]
-        ids, learned = tokens_of_chat(tokenizer, segments, only_last=True, adds_bos=self._renderer.adds_bos)
+        values = ChatValues([*prompt, *answer])
+        if self.plain_content:
+            values = break_chat(tokenizer, values.messages)
+        segments = self._renderer.render_answers(values.messages)[-1]
+        ids, learned = tokens_of_chat(tokenizer, segments, True, self._renderer.adds_bos, values.mark)
         start = int(np.argmax(learned)) if learned.any() else len(ids)
         if start == len(ids):
             raise FormatError(
@@ -238,7 +242,7 @@ class Preferences(JudgedAnswers):
         tokenizer: As in Tokenize, or the folder of a model.
         max_length: Tokens of a prompt and an answer; the answer is cut at its end.
         max_prompt_length: Tokens of a prompt, which is cut at its beginning. Both cuts are counted in the log.
-        template: As in Chats.
+        template, plain_content: As in Chats.
 
     Raises:
         InputError, FormatError: at the first use, a file is missing, or an entry is no pair.

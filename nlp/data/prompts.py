@@ -12,10 +12,11 @@ from framework.config.registry import register
 from framework.core.errors import ConfigError, FormatError
 from framework.core.sample import Sample
 from framework.io.dataset import LazyDataset
+from framework.text.plain_content import encode_broken
 from framework.text.transforms import load_tokenizer
-from nlp.data.chat import open_renderer
+from nlp.data.chat import ChatValues, break_chat, open_renderer
 from nlp.data.conversations import as_messages
-from nlp.data.corpora import bos_ids, plain_ids
+from nlp.data.corpora import bos_ids
 from nlp.data.json_files import read_objects
 
 
@@ -39,6 +40,7 @@ class Prompts(LazyDataset):
         tokenizer: As in Tokenize, or the folder of a model.
         max_prompt_length: Tokens of a prompt. An entry with more is refused: cut, it would be another question.
         template: As in Chats; with "plain" an answer goes on right behind the prompt.
+        plain_content: As in Chats.
 
     Raises:
         InputError, FormatError: at the first use, a file is missing, an entry is no prompt, or too long.
@@ -48,6 +50,7 @@ class Prompts(LazyDataset):
     tokenizer: str
     max_prompt_length: int = 256
     template: str | None = None
+    plain_content: bool = False
 
     def __post_init__(self) -> None:
         if self.max_prompt_length < 1:
@@ -73,9 +76,13 @@ class Prompts(LazyDataset):
                         received=f"keys {', '.join(fields) or 'none'}",
                         allowed="prompt (a text or messages) and answer (a text or a number)",
                     )
-                text = renderer.render(as_messages(prompt, "user", where), add_generation_prompt=True)
+                values = ChatValues(as_messages(prompt, "user", where))
+                if self.plain_content:
+                    values = break_chat(tokenizer, values.messages)
+                text = renderer.render(values.messages, add_generation_prompt=True)
                 first = bos_ids(tokenizer) if renderer.adds_bos else np.zeros(0, np.int32)
-                ids = np.concatenate([first, plain_ids(tokenizer, text)])
+                ids = np.concatenate([first, encode_broken(tokenizer, text, values.mark).ids])
+                text = text.replace(values.mark, "") if values.mark else text
                 if not 0 < len(ids) <= self.max_prompt_length:
                     raise FormatError(
                         "a prompt does not fit",

@@ -25,7 +25,8 @@ from framework.config import Kind, register
 from framework.nn import functional as F
 from nlp.contracts import Tokens
 from nlp.layers.encoder_model import EncoderModel, head_linear
-from zoo.layers.text_encoder import ACTIVATIONS, HeadNames, TextEncoderConfig, TextSize
+from zoo.layers.hidden_activations import ACTIVATIONS
+from zoo.layers.text_encoder import HeadNames, TextEncoderConfig, TextSize
 
 
 @dataclass(frozen=True)

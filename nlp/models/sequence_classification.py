@@ -18,7 +18,7 @@ from framework.config import register
 from framework.core.errors import ConfigError
 from nlp.contracts import Tokens
 from nlp.layers.encoder_model import ClassifierConfig, EncoderModel, head_linear
-from zoo.layers.text_encoder import ACTIVATIONS
+from zoo.layers.hidden_activations import ACTIVATIONS
 
 
 @dataclass(frozen=True)

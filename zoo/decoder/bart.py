@@ -20,7 +20,7 @@ from framework import nn
 from framework.config import register
 from framework.nn import initializer as I
 from zoo.layers.decoder import linear
-from zoo.layers.decoder_config import ACTIVATIONS, SETTINGS, DecoderSize
+from zoo.layers.decoder_config import SETTINGS, DecoderSize
 from zoo.layers.encoder_decoder import (
     Attend,
     AttentionProjections,
@@ -29,6 +29,7 @@ from zoo.layers.encoder_decoder import (
     EncoderDecoderSize,
     TargetBlock,
 )
+from zoo.layers.hidden_activations import ACTIVATIONS
 
 _OFFSET = 2
 """Rows of the table of positions before that of the first one"""

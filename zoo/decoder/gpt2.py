@@ -29,7 +29,8 @@ from zoo.layers.decoder import (
     Positions,
     linear,
 )
-from zoo.layers.decoder_config import ACTIVATIONS, SETTINGS, DecoderConfig, DecoderSize
+from zoo.layers.decoder_config import SETTINGS, DecoderConfig, DecoderSize
+from zoo.layers.hidden_activations import ACTIVATIONS
 from zoo.layers.pretrained_model import WeightSource
 
 

@@ -19,7 +19,8 @@ import jax.numpy as jnp
 from framework import nn
 from framework.config import register
 from zoo.layers.decoder import Decoder, DecoderAttention, DecoderBlock, Positions, linear
-from zoo.layers.decoder_config import ACTIVATIONS, DecoderConfig, DecoderSize
+from zoo.layers.decoder_config import DecoderConfig, DecoderSize
+from zoo.layers.hidden_activations import ACTIVATIONS
 from zoo.layers.rope import RopeOptions
 
 # Section 2 of the paper; the larger one by its config.json.

@@ -23,7 +23,7 @@ from framework.core.errors import ConfigError
 from framework.nn import initializer as I
 from framework.nn.functional.attention import additive_mask
 from zoo.layers.decoder import linear
-from zoo.layers.decoder_config import ACTIVATIONS, SETTINGS, DecoderSize
+from zoo.layers.decoder_config import SETTINGS, DecoderSize
 from zoo.layers.encoder_decoder import (
     Attend,
     AttentionProjections,
@@ -32,6 +32,7 @@ from zoo.layers.encoder_decoder import (
     EncoderDecoderSize,
     TargetBlock,
 )
+from zoo.layers.hidden_activations import ACTIVATIONS
 from zoo.layers.relative_positions import relative_bucket
 
 

@@ -23,7 +23,8 @@ from framework.nn.adapters import add_adapters
 from zoo.layers.decoder_cache import LayerCache as LayerCache
 from zoo.layers.decoder_cache import extend_cache, new_layer_cache
 from zoo.layers.decoder_cache import write_cache as write_cache
-from zoo.layers.decoder_config import ACTIVATIONS, DecoderConfig, DecoderSize
+from zoo.layers.decoder_config import DecoderConfig, DecoderSize
+from zoo.layers.hidden_activations import ACTIVATIONS
 from zoo.layers.pretrained_model import ConfigT, PretrainedModel
 from zoo.layers.rope import rotary_tables
 

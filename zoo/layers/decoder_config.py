@@ -15,23 +15,12 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 from framework.config import available, find
 from framework.core.errors import ConfigError, did_you_mean
 from framework.interop.weights.model_folder import CONFIG, is_model_folder, read_settings
-from framework.nn import functional as F
 from framework.nn.adapters import LoRA
+from zoo.layers.hidden_activations import ACTIVATIONS
 from zoo.layers.rope import RopeOptions, read_rope, write_rope
 
 if TYPE_CHECKING:
     from zoo.layers.decoder_weights import AnyDecoder
-
-ACTIVATIONS = {
-    "silu": F.silu,
-    "swish": F.silu,
-    "gelu": F.gelu,
-    "gelu_new": lambda x: F.gelu(x, approximate=True),
-    "gelu_pytorch_tanh": lambda x: F.gelu(x, approximate=True),
-    "gelu_fast": lambda x: F.gelu(x, approximate=True),
-    "relu": F.relu,
-}
-"""By the names in upstream's `hidden_act`."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +31,7 @@ class DecoderSize:
         num_kv_heads: Heads of keys and values, which divide `num_heads`; None: as many.
         head_dim: None: hidden_size / num_heads.
         max_positions: The longest text that the model was made for.
-        activation: Of the feed-forward part, a key of ACTIVATIONS.
+        activation: Of the feed-forward part, a key of zoo.layers.hidden_activations.
         tie_embeddings: The word embeddings score the next token.
         attention_bias, output_bias, mlp_bias: Whether q, k and v, the attention's output and the feed-forward part have
             biases.

@@ -21,7 +21,14 @@ from framework.interop import load_weights, write_safetensors
 from framework.interop.weights.gguf import read_gguf
 from framework.interop.weights.gguf_models import gguf_settings, gguf_state
 from framework.interop.weights.mapped import MappedWeights
-from framework.interop.weights.model_folder import CONFIG, INDEX, find_weights, is_paddles, read_settings
+from framework.interop.weights.model_folder import (
+    CONFIG,
+    INDEX,
+    find_weights,
+    is_index,
+    is_paddles,
+    read_settings,
+)
 from framework.interop.weights.quantized_state import (
     KEY,
     dequantized_state,
@@ -47,6 +54,9 @@ SHARD_BYTES = 5 * 10**9
 """The size of a file beyond which weights are written into several."""
 
 
+_CLASSIFIERS = ("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering")
+
+
 def build_decoder(folder: str | Path) -> AnyDecoder:
     """The model that the config.json of a folder, or a GGUF file, describes, without values.
 
@@ -60,6 +70,20 @@ def build_decoder(folder: str | Path) -> AnyDecoder:
 
 
 def _build(settings: Mapping[str, object], where: str) -> AnyDecoder:
+    names = settings.get("architectures")
+    classifier = (
+        next((one for one in names if str(one).endswith(_CLASSIFIERS)), None)
+        if isinstance(names, list)
+        else None
+    )
+    if classifier is not None:
+        raise ConfigError(
+            "the folder holds a classifier, which writes no text",
+            where=f"{where}: architectures",
+            received=classifier,
+            allowed="a model of language, such as LlamaForCausalLM",
+            fix="take the model that it was made of; nlp.decoder_reranker ranks by the words yes and no of one",
+        )
     return build(decoder_family(settings, where).config.from_pretrained_config(settings, where)).eval()
 
 
@@ -129,7 +153,7 @@ def has_own_head(model: Decoder, arrays: Mapping[str, np.ndarray]) -> bool:
 
 def open_weights(path: Path) -> Mapping[str, np.ndarray]:
     """The arrays of a file of weights or of an index: mapped, where they are of safetensors."""
-    if path.name.endswith((".safetensors", ".safetensors" + INDEX)):
+    if path.suffix == ".safetensors" or (is_index(path.name) and ".safetensors." in path.name):
         return MappedWeights(path)
     return load_weights(path)
 

@@ -21,18 +21,16 @@ import jax.numpy as jnp
 from framework import nn
 from framework.config import available, find
 from framework.core.errors import ConfigError, ShapeError, nearest
-from framework.interop.weights.model_folder import CONFIG, WEIGHTS, is_model_folder, is_paddles, read_settings
+from framework.interop.weights.model_folder import (
+    CONFIG,
+    is_model_folder,
+    is_paddles,
+    read_settings,
+    stored_weights,
+)
 from framework.nn import functional as F
+from zoo.layers.hidden_activations import ACTIVATIONS
 from zoo.layers.mlp import NARROW, narrow_linear
-
-ACTIVATIONS = {
-    "gelu": F.gelu,
-    "gelu_new": lambda x: F.gelu(x, approximate=True),
-    "relu": F.relu,
-    "silu": F.silu,
-    "tanh": F.tanh,
-}
-"""By the names in upstream's `hidden_act`."""
 
 _BLOCK = r"encoder\.layer\.(\d+)\."
 HUGGING_FACE = (
@@ -290,7 +288,7 @@ class TextEncoderConfig:
                 allowed=repr(self.model_type),
                 fix=f"write type: {encoder.__name__} in the config",
             )
-        weights = next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
+        weights = stored_weights(folder)
         said = self.from_pretrained_config(settings, where, weights is not None and is_paddles(weights))
         return TextSize(**said._entries())  # type: ignore[arg-type]
 

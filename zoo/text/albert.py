@@ -19,9 +19,9 @@ from framework import nn
 from framework.config import register
 from framework.nn import functional as F
 from zoo.layers.attention import AttentionBase
+from zoo.layers.hidden_activations import ACTIVATIONS
 from zoo.layers.mlp import NARROW, narrow_linear
 from zoo.layers.text_encoder import (
-    ACTIVATIONS,
     DEFAULTS,
     SETTINGS,
     HeadNames,

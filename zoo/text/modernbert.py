@@ -24,10 +24,10 @@ from framework.core.errors import ConfigError
 from framework.nn import functional as F
 from zoo.contracts import Contract
 from zoo.layers.attention import AttentionBase
+from zoo.layers.hidden_activations import ACTIVATIONS
 from zoo.layers.mlp import NARROW, narrow_linear
 from zoo.layers.rope import RopeOptions, rotary_tables
 from zoo.layers.text_encoder import (
-    ACTIVATIONS,
     CONFIG,
     NO_PADDING,
     REQUIRED,

@@ -12,7 +12,7 @@ import numpy as np
 from framework.core.bounded import check_file
 from framework.core.errors import FormatError
 from framework.interop.source import FETCH_AGAIN, Source
-from framework.interop.weights.model_folder import INDEX, read_weight_map
+from framework.interop.weights.model_folder import is_index, read_weight_map
 from framework.interop.weights.safetensors_io import DTYPES
 
 _MAX_HEADER = 100 * 2**20
@@ -32,7 +32,7 @@ class MappedWeights(Mapping[str, np.ndarray]):
         path = Path(path)
         self.metadata: dict[str, str] = {}
         self._arrays: dict[str, np.ndarray] = {}
-        if not path.name.endswith(INDEX):
+        if not is_index(path.name):
             self._arrays = self._map(path)
             return
         data = check_file(path, "index of weights").read_bytes()

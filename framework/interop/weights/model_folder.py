@@ -3,6 +3,7 @@ files."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,14 @@ _MAX_NAMES = 5
 _PADDLE = "model_state.pdparams"
 _SINGLE = ("model.safetensors", "pytorch_model.bin", _PADDLE)
 WEIGHTS = tuple(name + ending for name in _SINGLE for ending in ("", INDEX))
+_VARIANT = re.compile(
+    r"(?:model|pytorch_model)\.(\w+)\.(?:safetensors|bin)"
+    r"|(?:model\.safetensors|pytorch_model\.bin)\.(?:index\.(\w+)|(\w+)\.index)\.json",
+    re.ASCII,
+)
+"""What `save_pretrained(variant="fp16")` of transformers writes: model.fp16.safetensors, or the index of several as
+model.safetensors.index.fp16.json (before 4.50 model.safetensors.fp16.index.json)."""
+_ENDS_INDEX = re.compile(r"\.index(\.\w+)?\.json$", re.ASCII)
 _OURS = ("state.json", "infer_cfg.yml")
 """Files that say that a folder is a checkpoint or an artifact of this framework."""
 
@@ -48,24 +57,59 @@ def read_settings(folder: Path) -> dict[str, Any]:
     return check_mapping(read_json(path, SETTINGS, "config"), path, "config")
 
 
-def find_weights(folder: Path) -> Path:
-    """The file of weights, or the index of several. Raises: FormatError, where there is none."""
+def is_index(name: str) -> bool:
+    """Whether a file of this name is an index of several files of weights, of a variant or not."""
+    return _ENDS_INDEX.search(name) is not None
+
+
+def stored_weights(folder: Path) -> Path | None:
+    """The file of weights, or the index of several; that of a variant where the folder holds one variant alone."""
     path = next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
+    if path is not None:
+        return path
+    variants = _variants(folder)
+    return min(next(iter(variants.values())), key=_rank) if len(variants) == 1 else None
+
+
+def find_weights(folder: Path) -> Path:
+    """`stored_weights`. Raises: FormatError, where there are none, or several variants."""
+    path = stored_weights(folder)
     if path is None:
+        variants = _variants(folder)
         raise FormatError(
-            "there are no weights in the folder",
+            "the folder has weights of several variants"
+            if variants
+            else "there are no weights in the folder",
             where=str(folder),
             received=", ".join(sorted(item.name for item in folder.iterdir())[:10]),
-            allowed="one of " + ", ".join(WEIGHTS),
+            allowed="one of "
+            + ", ".join(WEIGHTS)
+            + "; or the files of one variant, such as model.fp16.safetensors",
+            fix=f"take the files of one of {', '.join(variants)} alone" if variants else None,
         )
     return path
+
+
+def _variants(folder: Path) -> dict[str, list[Path]]:
+    """Files of weights and indexes, by the variant in their names."""
+    variants: dict[str, list[Path]] = {}
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        match = _VARIANT.fullmatch(path.name)
+        if match is not None and path.is_file():
+            variants.setdefault(next(filter(None, match.groups())), []).append(path)
+    return variants
+
+
+def _rank(path: Path) -> tuple[bool, bool]:
+    """safetensors first, one file before an index, as in WEIGHTS."""
+    return ".safetensors" not in path.name, is_index(path.name)
 
 
 def is_paddles(weights: Path) -> bool:
     """Whether PaddleNLP wrote the weights, as far as their file says."""
     if weights.name.startswith(_PADDLE):
         return True
-    if weights.name != _SINGLE[0]:
+    if weights.suffix != ".safetensors":
         return False
     return read_safetensors_metadata(weights).get("format") in ("np", "pd")
 
@@ -124,7 +168,7 @@ def read_weight_map(source: Source) -> dict[str, str]:
         )
     for name, file in files.items():
         named = isinstance(file, str) and 0 < len(file) < 256 and "\0" not in file
-        if not named or file != Path(file).name or file.endswith(INDEX):
+        if not named or file != Path(file).name or is_index(file):
             raise source.error(
                 f"the index gives {name!r} no file beside it",
                 received=repr(file)[:120],

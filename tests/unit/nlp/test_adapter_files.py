@@ -175,6 +175,47 @@ def test_ranks_are_checked_before_layers_are_made(model, tmp_path: Path, setting
         read_adapter(model, peft_folder(tmp_path / "a", PEFT, **settings))
 
 
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {"layers_to_transform": [0], "layers_pattern": "layers"},
+        {"exclude_modules": ["layers.1.self_attn.q_proj"]},
+        {"exclude_modules": r".*\.layers\.1\..*"},
+    ],
+)
+def test_layers_that_settings_choose_are_those_of_the_file(chosen: dict[str, object], tmp_path: Path) -> None:
+    """peft tells them by numbers of layers, names or an expression: what it wrote is what there is."""
+    deeper = build(dataclasses.replace(CONFIG, num_layers=2)).eval()
+    adapted = read_adapter(deeper, peft_folder(tmp_path / "a", PEFT, **chosen))
+    layers = [name for name, _ in adapted.named_parameters() if name.endswith("lora_A")]
+    assert layers == [f"{Q}.lora_A"] and not np.allclose(adapted(IDS), deeper(IDS))
+    again = read_adapter(deeper, save_adapter(adapted, tmp_path / "b"))
+    np.testing.assert_array_equal(again(IDS), adapted(IDS))
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("indices", [[3, 1], {"embed_tokens": [3, 1]}])
+def test_rows_of_single_tokens(tied: bool, indices: object, tmp_path: Path) -> None:
+    """peft's trainable_token_indices: the rows stand instead of the model's, in a tied head, too."""
+    base = build(dataclasses.replace(CONFIG, tie_embeddings=tied)).eval()
+    name = "model.embed_tokens.weight"
+    rows = np.arange(16, dtype=np.float32).reshape(2, 8)
+    key = "base_model.model.model.embed_tokens.token_adapter.trainable_tokens_delta"
+    folder = peft_folder(tmp_path / "a", {**PEFT, key: rows}, trainable_token_indices=indices)
+    adapted = read_adapter(base, folder)
+    expected = np.array(dict(base.named_parameters())[name].value)
+    expected[[3, 1]] = rows
+    np.testing.assert_array_equal(dict(adapted.named_parameters())[name].value, expected)
+    assert adapted.size.tie_embeddings is tied
+    again = read_adapter(base, save_adapter(adapted, tmp_path / "b"))
+    np.testing.assert_array_equal(again(IDS), adapted(IDS))
+    for wrong in ([3, 11], [3], None, {"lm_head": [3, 1]}):
+        with pytest.raises(WeightError, match="rows of single tokens do not fit"):
+            read_adapter(
+                base, peft_folder(tmp_path / "a", {**PEFT, key: rows}, trainable_token_indices=wrong)
+            )
+
+
 def test_a_rank_that_is_left_out_is_peft_s(tmp_path: Path) -> None:
     (tmp_path / "adapter_config.json").write_text(
         json.dumps({"target_modules": ["q_proj"]}), encoding="utf-8"

@@ -68,3 +68,11 @@ def test_the_policy_loss_stops_at_its_bounds() -> None:
     grad = jax.grad(lambda p: L.policy_loss(p, old, jnp.array([[2.0, -1.0, 1.0]]), 0.2, 0.3).sum())(policy)
     np.testing.assert_allclose(grad, [[0.0, 0.0, -1.0]], atol=1e-6)
     np.testing.assert_allclose(L.k3(jnp.float32(-1.0), jnp.float32(-1.5)), np.exp(-0.5) + 0.5 - 1, rtol=1e-6)
+
+
+@pytest.mark.parametrize("reward", [0.1, 0.35, 1000.1, -1e6 / 7])
+@pytest.mark.parametrize("answers", [3, 7, 11])
+def test_answers_of_one_reward_have_no_advantage(reward: float, answers: int) -> None:
+    """The mean of equal numbers is another number in float32, which the deviation would make a large advantage."""
+    rewards = jnp.full((1, answers), reward, jnp.float32)
+    assert not np.asarray(L.group_advantages(rewards)).any()

@@ -70,9 +70,10 @@ def test_contents_of_messages() -> None:
     )
     calls = work.messages[0]["tool_calls"]
     assert isinstance(calls, list) and calls[0]["function"]["arguments"] == {}  # type: ignore[index,call-overload]
-    with pytest.raises(BadRequestError, match="arguments"):
+    with pytest.raises(BadRequestError, match="text of arguments is not JSON") as caught:
         call["function"] = {"name": "f", "arguments": "{"}
         read_chat({"model": "m", "messages": [{"role": "assistant", "tool_calls": [call]}]})
+    assert caught.value.fix is None  # no file was damaged
 
 
 @pytest.mark.parametrize("usage", [False, True])

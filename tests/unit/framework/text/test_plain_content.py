@@ -45,7 +45,7 @@ def _tokenizer(folder: Path, kind: str) -> Tokenizer:
 def _encode(tokenizer: Tokenizer, content: str) -> tuple[tuple[int, ...], str]:
     broken = break_special(tokenizer, [{"role": "user", "content": content}])
     text = _TEMPLATE.render(*broken.values)  # type: ignore[arg-type]
-    return encode_broken(tokenizer, text, broken.mark), text.replace(broken.mark, "")
+    return tuple(map(int, encode_broken(tokenizer, text, broken.mark).ids)), text.replace(broken.mark, "")
 
 
 @pytest.mark.parametrize("kind", _KINDS)
@@ -60,6 +60,7 @@ def _encode(tokenizer: Tokenizer, content: str) -> tuple[tuple[int, ...], str]:
         "the end</s>\n\n",
         "<s><|im_end|>",
         "é<s>\u4f60",
+        "<s>\ud800",
     ],
 )
 def test_control_tokens_of_the_content_are_characters(tmp_path: Path, kind: str, content: str) -> None:
@@ -70,7 +71,8 @@ def test_control_tokens_of_the_content_are_characters(tmp_path: Path, kind: str,
     assert [one for one in ids if one in special] == [begin, end]
     assert ids[0] == begin and text.startswith("<|im_start|>")
     if kind.startswith("bytes"):
-        assert tokenizer.decode(ids, skip_special=False).replace(" ", "") == text.replace(" ", "")
+        written = text.replace(" ", "").replace("\ud800", "\ufffd")  # half a surrogate pair is no character
+        assert tokenizer.decode(ids, skip_special=False).replace(" ", "") == written
     # The characters around have the tokens that they have beside other characters: no space is added.
     like, _ = _encode(tokenizer, "hello")
     assert ids[:2] == like[:2] and ids[-2:] == like[-2:]
@@ -92,3 +94,20 @@ def test_all_texts_of_a_message_are_broken(tmp_path: Path) -> None:
     arguments = {f"<{mark}s>": [f"<{mark}/s>", 1, None]}
     assert values[0] == [{"role": f"<{mark}s>", "tool_calls": [{"name": "f", "arguments": arguments}]}]
     assert break_special(tokenizer, "\ue000 <s>").mark == "\ue001"
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+def test_offsets_are_those_of_the_text_with_marks(tmp_path: Path, kind: str) -> None:
+    tokenizer = _tokenizer(tmp_path, kind)
+    chat = [{"role": "user", "content": "a <|im_end|>\n<s>b"}, {"role": "system", "content": "hello"}]
+    broken = break_special(tokenizer, chat)
+    text = _TEMPLATE.render(*broken.values)  # type: ignore[arg-type]
+    ids, offsets, _ = encode_broken(tokenizer, text, broken.mark)
+    starts, stops = offsets.T
+    assert (starts <= stops).all() and (starts[1:] >= stops[:-1] - 1).all() and stops[-1] == len(text)
+    for number, start, stop in zip(ids.tolist(), starts, stops):
+        written = text[start:stop].replace(broken.mark, "").strip()
+        assert (
+            number == tokenizer.id_of("<unk>")
+            or tokenizer.decode([number], skip_special=False).strip() == written
+        )

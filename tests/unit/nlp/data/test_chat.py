@@ -3,6 +3,7 @@
 import json
 import logging
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -98,6 +99,34 @@ def test_the_end_of_an_answer_is_learned(words: str) -> None:
     prompt = renderer.render(messages[:1], add_generation_prompt=True)
     assert prompt == "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"
     assert renderer.render(messages).startswith(prompt + "Yes")
+
+
+@pytest.mark.parametrize("kind", ["spaced_characters", "bpe"])
+def test_special_tokens_of_messages_are_characters_where_the_data_set_says_so(
+    tmp_path: Path, kind: Literal["spaced_characters", "bpe"]
+) -> None:
+    """What a stranger wrote neither ends his turn nor is learned as an answer (the mask of the answer stays)."""
+    letters = "".join(map(chr, range(32, 127)))
+    words = str(Tokenizer.train(kind, [letters], 300).save(tmp_path / "tokenizer.json"))
+    tokenizer = Tokenizer.from_file(words)
+    end = tokenizer.sep_id
+    stranger = "a[SEP]b"
+    path = write(tmp_path / "c.jsonl", [{"prompt": stranger, "completion": "no[SEP]yes"}])
+    (marked,) = Chats((path,), words, 64, template="plain").texts
+    (plain,) = Chats((path,), words, 64, template="plain", plain_content=True).texts
+    assert list(marked.ids).count(end) == 3 and list(plain.ids).count(end) == 1
+    assert plain.ids[-1] == end and spelled(words, plain) == ("a[SEP]bno[SEP]yes[SEP]", "no[SEP]yes[SEP]")
+    pairs = write(tmp_path / "p.jsonl", [{"prompt": stranger, "chosen": "yes", "rejected": "[SEP]"}])
+    pair = Preferences((pairs,), words, 64, 32, template="plain", plain_content=True)[0]
+    assert spelled(words, pair.rejected) == ("a[SEP]b[SEP][SEP]", "[SEP][SEP]")
+    assert list(pair.rejected.ids).count(end) == 1
+    (prompt,) = Prompts((pairs,), words, template="plain", plain_content=True).prompts
+    assert prompt.text == stranger and end not in prompt.ids
+    ordinary = write(tmp_path / "o.jsonl", [{"prompt": "Hi ", "completion": "Yes"}])
+    first, second = (
+        Chats((ordinary,), words, 64, "plain", plain_content=is_plain).texts for is_plain in (False, True)
+    )
+    assert np.array_equal(first[0].ids, second[0].ids) and np.array_equal(first[0].learned, second[0].learned)
 
 
 def test_a_token_that_begins_in_the_prompt_and_ends_in_the_answer_is_learned() -> None:

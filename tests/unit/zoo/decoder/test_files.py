@@ -160,6 +160,16 @@ def test_a_head_that_is_missing_is_no_embedding_in_silence(tmp_path: Path) -> No
         load_decoder(write(tmp_path, model, arrays))
 
 
+def test_a_classifier_is_no_model_that_writes(tmp_path: Path) -> None:
+    """It has the layers of one and no scores of words."""
+    settings = {"model_type": "qwen3", "architectures": ["Qwen3ForSequenceClassification"], "hidden_size": 8}
+    (tmp_path / "config.json").write_text(json.dumps(settings), encoding="utf-8")
+    with pytest.raises(
+        ConfigError, match=r"architectures: the folder holds a classifier(.|\n)*Qwen3ForSequence"
+    ):
+        load_decoder(tmp_path)
+
+
 def test_experts_of_few_tokens_are_those_of_many() -> None:
     """One token reads only the matrices of its experts; more are laid out for all."""
     model = made(MixtralConfig(**SMALL, num_experts=8, top_k=2))
