@@ -33,6 +33,7 @@ from framework.paddle.device.cuda import device_count as get_cuda_device_count
 from framework.paddle.device.places import CustomPlace as CustomPlace
 from framework.paddle.device.places import Place as Place
 from framework.paddle.device.places import place_of
+from framework.paddle.framework.flags import GlobalFlags
 from framework.paddle.static import Scope as Scope
 from framework.paddle.static.program import Program
 
@@ -195,6 +196,11 @@ def is_bfloat16_supported(place: Place) -> bool:
 
 
 is_float16_supported = is_bfloat16_supported
+
+
+def globals() -> GlobalFlags:
+    """The flags by their names, which can be read and set."""
+    return GlobalFlags()
 
 
 def grad_var_suffix() -> str:

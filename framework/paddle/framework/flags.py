@@ -26,17 +26,34 @@ _OFF = (
     *("set_to_1d", "sort_sum_gradient", "sync_after_alloc", "use_autotune", "use_cuda_managed_memory"),
     *("use_mkldnn", "use_shm_cache", "use_system_allocator", "use_virtual_memory_auto_growth"),
     *("enable_cublas_tensor_op_math", "reader_queue_speed_test_mode", "run_kp_kernel", "use_fast_math"),
+    *("allreduce_record_one_event", "apply_pass_to_program", "cache_inference_while_scope"),
+    *("enable_all2all_use_fp16", "enable_async_trace", "enable_dependency_builder_debug_info"),
+    *("enable_dump_main_program", "enable_exit_when_partial_worker", "enable_graph_multi_node_sampling"),
+    *("enable_neighbor_list_use_uva", "enable_opt_get_features", "enable_pir_in_executor_trace_run"),
+    *("enable_record_memory", "enable_sparse_inner_gather", "enable_tracker_all2all"),
+    *("fleet_executor_with_standalone", "gpugraph_debug_gpu_memory", "gpugraph_enable_gpu_direct_access"),
+    *("gpugraph_enable_hbm_table_collision_stat", "gpugraph_enable_print_op_debug"),
+    *("gpugraph_enable_segment_merge_grads", "gpugraph_force_device_batch_num_equal"),
+    *("graph_edges_split_debug", "graph_edges_split_only_by_src_id", "graph_get_neighbor_id"),
+    *("graph_load_in_parallel", "graph_metapath_split_opt", "npu_storage_format"),
+    *("query_dest_rank_by_multi_node", "trt_ibuilder_cache", "use_auto_growth_pinned_allocator"),
 )
 _ON = (
     *("add_dependency_for_communication_op", "convert_all_blocks", "eager_delete_scope", "use_stride_kernel"),
     *("enable_api_kernel_fallback", "enable_pir_with_pt_in_dy2st", "fast_eager_deletion_mode"),
     *("new_executor_use_local_scope", "use_pinned_memory", "use_stream_safe_cuda_allocator"),
+    *("communicator_is_sgd_optimizer", "enable_auto_detect_gpu_topo", "enable_auto_rdma_trans"),
+    *("gpugraph_load_node_list_into_hbm", "graph_embedding_split_infer_mode"),
+    *("multi_node_sample_use_gpu_table", "pir_apply_inplace_pass"),
 )
+# Those that Paddle shows in `core.globals()` alone, and lets nobody set.
+_FIXED = ("free_idle_chunk", "free_when_no_cache_hit", "print_allocator_trace_info")
 _DEFAULTS: dict[str, Flag] = {
     **dict.fromkeys(_OFF, False),
     **dict.fromkeys(_ON, True),
     "alloc_fill_value": -1,
     "allocator_strategy": "auto_growth",
+    "async_trace_count": 5,
     "auto_growth_chunk_size_in_mb": 0,
     "call_stack_level": 1,
     "check_nan_inf_level": 0,
@@ -45,29 +62,58 @@ _DEFAULTS: dict[str, Flag] = {
     "conv_workspace_size_limit": 512,
     "cudnn_exhaustive_search_times": -1,
     "dist_threadpool_size": 0,
+    "dygraph_debug": 0,
     "eager_delete_tensor_gb": 0.0,
     "enable_adjust_op_order": 0,
+    "executor_log_deps_every_microseconds": 0,
     "fraction_of_cpu_memory_to_use": 1.0,
     "fraction_of_cuda_pinned_memory_to_use": 0.5,
     "fraction_of_gpu_memory_to_use": 0.92,
     "fuse_parameter_groups_size": 1,
     "fuse_parameter_memory_size": -1.0,
+    "get_host_by_name_time": 120,
     "gpu_allocator_retry_time": 10000,
     "gpu_memory_limit_mb": 0,
+    "gpugraph_dedup_pull_push_mode": 0,
+    "gpugraph_hbm_table_load_factor": 0.75,
+    "gpugraph_merge_grads_segment_size": 128,
+    "gpugraph_offload_gather_copy_maxsize": 16,
+    "gpugraph_offload_param_extends": ".w_0_moment,.b_0_moment",
+    "gpugraph_offload_param_stat": 0,
+    "gpugraph_parallel_copyer_split_maxsize": 64,
+    "gpugraph_parallel_stream_num": 8,
+    "gpugraph_slot_feasign_max_num": 5,
+    "gpugraph_sparse_table_storage_mode": 0,
+    "gpugraph_storage_mode": 1,
+    "graph_edges_debug_node_id": 0,
+    "graph_edges_debug_node_num": 2,
+    "graph_edges_split_mode": "hard",
+    "graph_neighbor_size_percent": 1.0,
     "host_trace_level": 1,
     "initial_cpu_memory_in_mb": 500,
     "initial_gpu_memory_in_mb": 0,
     "inner_op_parallelism": 0,
+    "ir_inplace_kernel_blacklist": "",
     "jit_engine_type": "Predictor",
     "local_exe_sub_scope_limit": 256.0,
     "low_precision_op_list": 0,
     "max_inplace_grad_add": 0,
     "memory_fraction_of_eager_deletion": 1.0,
+    "multiple_of_cupti_buffer_size": 1,
     "paddle_num_threads": 1,
+    "pe_profile_fname": "",
+    "pir_subgraph_saving_dir": "",
+    "print_sub_graph_dir": "",
     "reallocate_gpu_memory_in_mb": 0,
+    "rocksdb_path": "database",
+    "rpc_send_thread_num": 12,
     "search_cache_max_number": 1000000,
     "selected_gpus": "",
+    "static_executor_perfstat_filepath": "",
     "tensor_operants_mode": "eager",
+    "tracer_mkldnn_ops_off": "",
+    "tracer_mkldnn_ops_on": "",
+    "tracer_profile_fname": "xxgperf",
 }
 
 
@@ -123,3 +169,43 @@ def get_flags(flags: str | Iterable[str]) -> dict[str, Flag]:
     """
     names = [flags] if isinstance(flags, str) else list(flags)
     return {name: state.flags.get(_known(name), _START[name]) for name in names}
+
+
+class GlobalFlags:
+    """What `core.globals()` gives: the flags, which can be read, searched and set by their names."""
+
+    def keys(self) -> set[str]:
+        """The names of all flags, also of those that cannot be set."""
+        return {*_START, *(f"FLAGS_{name}" for name in _FIXED)}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.keys()
+
+    def __getitem__(self, name: str) -> Flag:
+        default = self.get_default(name)
+        return state.flags.get(name, default)
+
+    def get(self, name: str, default: Flag | None = None) -> Flag | None:
+        """The value of a flag; `default` where there is none of this name."""
+        try:
+            return self[name]
+        except RuntimeError:
+            return default
+
+    def get_default(self, name: str) -> Flag:
+        """The value that a flag began with. Raises: RuntimeError: there is none of this name."""
+        if name not in self:
+            raise RuntimeError(f"(NotFound) Cannot find global variable {name}")
+        return _START.get(name, False)
+
+    def is_public(self, name: str) -> bool:
+        """Whether `get_flags` and `set_flags` take a flag."""
+        return name in _START
+
+    def __setitem__(self, name: str, value: Flag) -> None:
+        if not self.is_public(name):
+            raise RuntimeError(f"(NotFound) Global variable {name} is not writable")
+        try:
+            set_flags({name: value})
+        except ValueError as error:
+            raise RuntimeError(str(error)) from None

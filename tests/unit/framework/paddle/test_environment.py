@@ -45,6 +45,25 @@ def test_flags_are_kept_and_unknown_ones_refused() -> None:
         paddle.set_flags([("FLAGS_benchmark", True)])
 
 
+def test_flags_by_their_names_in_core() -> None:
+    flags = paddle.base.core.globals()
+    before = flags["FLAGS_eager_delete_tensor_gb"]
+    flags["FLAGS_eager_delete_tensor_gb"] = -1
+    assert paddle.get_flags("FLAGS_eager_delete_tensor_gb") == {"FLAGS_eager_delete_tensor_gb": -1.0}
+    flags["FLAGS_eager_delete_tensor_gb"] = before
+    assert "FLAGS_apply_pass_to_program" in flags and flags.get("FLAGS_nope", -1) == -1
+    assert flags["FLAGS_free_idle_chunk"] is False and not flags.is_public("FLAGS_free_idle_chunk")
+    for name, value in (
+        ("FLAGS_free_idle_chunk", True),
+        ("FLAGS_nope", 1),
+        ("FLAGS_call_stack_level", "high"),
+    ):
+        with pytest.raises(RuntimeError, match=name):
+            flags[name] = value
+    with pytest.raises(RuntimeError, match="FLAGS_nope"):
+        flags["FLAGS_nope"]
+
+
 def test_limits_of_types() -> None:
     assert repr(paddle.iinfo(paddle.uint8)) == "paddle.iinfo(min=0, max=255, bits=8, dtype=uint8)"
     half = paddle.finfo("bfloat16")
