@@ -39,7 +39,10 @@ PRIVATE: dict[str, dict[str, str]] = {
     "paddle.quantization.observers.abs_max": {
         "AbsmaxObserverLayer": "paddle.quantization.observers.AbsmaxObserverLayer"
     },
-    "paddle.static.nn.control_flow": {"Assert": "paddle.static.control.Assert"},
+    "paddle.static.nn.control_flow": {
+        "Assert": "paddle.static.control.Assert",
+        "While": "paddle.static.while_block.While",
+    },
     "paddle.base.framework": {"core": "paddle.base.core"},
     "paddle.static.nn.sequence_lod": {"sequence_mask": "paddle.nn.functional.sequence_mask"},
     "paddle.io.dataloader.collate": {

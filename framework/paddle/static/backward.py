@@ -15,6 +15,7 @@ from framework.paddle.static.program import (
     StepOp,
     Values,
     Variable,
+    ancestors,
     default_main_program,
     new_variable,
     program_of,
@@ -39,10 +40,13 @@ class GradientOp(Op):
         starts: Any,
         outputs: Any,
         barred: Sequence[Tensor],
+        program: Program,
     ) -> None:
         self.targets, self.sources, self.starts, self.outputs = targets, sources, starts, outputs
         self.barred = barred
         self.inputs = [*targets, *sources, *[s for s in starts or () if s is not None]]
+        # A compiled loop has no gradient; the tape has those of its steps where they run one by one.
+        self.reads_values = any(op.steps_vary for op in ancestors(program, targets))
 
     def gradient_of(self, source: Tensor, program: Program) -> Variable | None:
         """See `Op.gradient_of`: Paddle has gradients of all variables, here they are computed where one is named."""
@@ -111,7 +115,7 @@ def append_backward(
     reached = _below(program, loss, barred)
     chosen = [p for p in chosen if not p.stop_gradient and p in reached]
     outputs = _gradient_variables(program, chosen)
-    program.ops.append(GradientOp([loss], chosen, None, outputs, barred))
+    program.ops.append(GradientOp([loss], chosen, None, outputs, barred, program))
     return list(zip(chosen, outputs, strict=True))
 
 
@@ -143,7 +147,7 @@ def gradients(
     program = program_of(goals[0])
     outputs = _gradient_variables(program, sources)
     barred = _barred(program, no_grad_set)
-    program.ops.append(GradientOp(list(goals), list(sources), starts, outputs, barred))
+    program.ops.append(GradientOp(list(goals), list(sources), starts, outputs, barred, program))
     return outputs
 
 

@@ -48,6 +48,7 @@ class RecordedFunction:
 
     def replay(self, values: Values, for_test: bool, given: Sequence[Any] = ()) -> list[Any]:
         inner = Values(values)
+        inner.arrays = values.arrays  # what is written to them stays
         inner.update({id(v): g for v, g in zip(self.inputs, given, strict=True)})
         replay_all(self.ops, inner, for_test)
         return [value_of(leaf, inner) for leaf in self.leaves]
@@ -102,6 +103,7 @@ class CondOp(Op):
             isinstance(a, Tensor) and isinstance(b, Tensor) and _kind(a) != _kind(b)
             for a, b in zip(first.leaves, second.leaves, strict=True)
         )
+        self.steps_vary = any(op.steps_vary for op in (*first.ops, *second.ops))
 
     def replay(self, values: Values, for_test: bool) -> None:
         made = control.cond(
@@ -141,13 +143,24 @@ class LoopOp(Op):
         self.test, self.body, self.start = test, body, start
         self.outputs = results
         self.inputs = [*[s for s in start if isinstance(s, Tensor)], *test.reads(), *body.reads()]
+        self.reads_values = any(op.reads_values for op in (*test.ops, *body.ops))
+        self.steps_vary = any(not tensor.stop_gradient for tensor in self.reads())
 
     def replay(self, values: Values, for_test: bool) -> None:
-        made = control.while_loop(
-            lambda *now: self.test.replay(values, for_test, now)[0],
-            lambda *now: self.body.replay(values, for_test, now),
-            [value_of(s, values) for s in self.start],
-        )
+        def more(*now: object) -> object:
+            return self.test.replay(values, for_test, now)[0]
+
+        def step(*now: object) -> list[object]:
+            return self.body.replay(values, for_test, now)
+
+        made: list[Any] = [value_of(s, values) for s in self.start]
+        again = None if any(control.is_traced(value) for value in made) else more(*made)
+        if again is None or control.is_traced(again):
+            made = control.while_loop(more, step, made)
+        else:
+            while bool(again):
+                made = step(*made)
+                again = more(*made)
         for variable, value in zip(self.outputs, made, strict=True):
             values[id(variable)] = value
 

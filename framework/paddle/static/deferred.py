@@ -242,14 +242,15 @@ def settings_of(program: Program, values: Values) -> dict[int, np.ndarray]:
 def constant(program: Program, variable: Variable) -> np.ndarray | None:
     """The value of a variable that no data, parameter or random number decides; None: something does."""
     ops = ancestors(program, [variable])
-    inputs = [value for op in ops for value in op.inputs]
-    computed = {id(output) for op in ops for output in op.outputs}
-    if id(variable) not in computed or any(
-        value is KEY
-        or isinstance(value, Parameter)
-        or (isinstance(value, Variable) and id(value) not in computed)
-        for value in inputs
-    ):
+    computed: set[int] = set()
+    for op in ops:
+        for value in op.inputs:
+            if value is KEY or isinstance(value, Parameter):
+                return None
+            if isinstance(value, Variable) and id(value) not in computed:
+                return None  # fed, or of the outside of a block, whatever the block assigns to it later
+        computed.update(id(output) for output in op.outputs)
+    if id(variable) not in computed:
         return None
     return _computed(program, [variable], Values())[id(variable)]
 

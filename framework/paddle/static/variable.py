@@ -41,6 +41,7 @@ class Values(dict[int, Tensor]):
     Attributes:
         settings: Of those that are numbers while a program is traced.
         lengths: Of those whose rows are sequences of different lengths.
+        arrays: The arrays of Tensors of this run, by the ids of the variables that stand for them.
         cast: Gives the inputs of operations the types that they compute in; None: as they are.
     """
 
@@ -50,6 +51,9 @@ class Values(dict[int, Tensor]):
         self.settings: dict[int, np.ndarray] = {} if of_run is None else dict(of_run.settings)
         self.cast: Cast | None = None if of_run is None else of_run.cast
         self.lengths: dict[int, Levels] = {} if of_run is None else dict(of_run.lengths)
+        self.arrays: dict[int, list[Tensor | None]] = {}
+        if of_run is not None:
+            self.arrays = {key: list(tensors) for key, tensors in of_run.arrays.items()}
 
 
 class Variable(Tensor):
@@ -171,6 +175,7 @@ class Op:
     trains = False  # belongs to training: clone(for_test=True) leaves it out
     gives_lengths = False  # says itself which lengths its outputs have
     reads_values = False  # looks at values of its inputs: its program cannot be traced
+    steps_vary = False  # has gradients only where operations run one by one
 
     def replay(self, values: Values, for_test: bool) -> None:
         raise NotImplementedError

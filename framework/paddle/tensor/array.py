@@ -1,4 +1,4 @@
-"""paddle.tensor.array: lists of Tensors. In static mode they are lists of variables, whose positions are constants."""
+"""paddle.tensor.array: lists of Tensors. In static mode they are those of static/tensor_array.py."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from framework.core.errors import TraceError
 from framework.paddle._kernel.errors import ArgumentTypeError
 from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.ops.creation import assign
 from framework.paddle.static.deferred import constant
 from framework.paddle.static.program import Variable, default_main_program, in_dynamic_mode
-
-
-class TensorArray(list[Tensor]):
-    """A list of variables of a static program."""
-
-    dtype: object = None
+from framework.paddle.static.tensor_array import TensorArray
 
 
 def array_length(array: list[Tensor]) -> int | Tensor:
     """How many Tensors a list has; a variable in static mode."""
     _check(isinstance(array, list if in_dynamic_mode() else TensorArray), "array_length", "array", array)
+    if isinstance(array, TensorArray) and array.variable is not None:
+        return array.append_length()
     return len(array) if in_dynamic_mode() else wrap(as_array(np.array([len(array)], np.int64)))
 
 
 def array_read(array: list[Tensor], i: Tensor) -> Tensor:
     """The Tensor at this position."""
     _check(isinstance(array, list if in_dynamic_mode() else TensorArray), "array_read", "array", array)
-    return array[_position(i, "array_read")]
+    position = _position(i, "array_read")
+    if isinstance(array, TensorArray) and array.is_of_run(position):
+        return array.append_read(i)
+    assert position is not None
+    return array[position]
 
 
 def array_write(x: Tensor, i: Tensor, array: list[Tensor] | None = None) -> list[Tensor]:
@@ -39,13 +39,16 @@ def array_write(x: Tensor, i: Tensor, array: list[Tensor] | None = None) -> list
     position = _position(i, "array_write")
     array = create_array(x.dtype) if array is None else array
     _check(isinstance(array, list if in_dynamic_mode() else TensorArray), "array_write", "array", array)
-    if in_dynamic_mode():
-        assert position <= len(array), (
+    if not isinstance(array, TensorArray):
+        assert position is not None and position <= len(array), (
             f"array_write: position {position} is behind the end of a list of {len(array)} Tensors"
         )
-    array[position : position + 1] = [
-        x if in_dynamic_mode() else assign(x)
-    ]  # as it is now, whatever becomes of it
+        array[position : position + 1] = [x]
+    elif array.is_of_run(position):
+        array.append_write(x, i)
+    else:
+        assert position is not None
+        array.put(position, assign(x))  # as it is now, whatever becomes of it
     return array
 
 
@@ -62,13 +65,11 @@ def create_array(dtype: object, initialized_list: Sequence[Tensor] | None = None
         )
     if in_dynamic_mode():
         return list(tensors)
-    array = TensorArray(tensors)
-    array.dtype = dtype
-    return array
+    return TensorArray(tensors, dtype)
 
 
-def _position(i: Tensor, function: str) -> int:
-    """Raises: TraceError: it is not known before the program runs."""
+def _position(i: Tensor, function: str) -> int | None:
+    """The position; None: it is not known before the program runs."""
     _check(isinstance(i, Tensor), function, "i", i)
     if in_dynamic_mode():
         assert i.shape == [1], f"{function}: the shape of 'i' must be [1] in dynamic mode, received {i.shape}"
@@ -77,14 +78,7 @@ def _position(i: Tensor, function: str) -> int:
     if i.dtype.name != "int64":
         raise ArgumentTypeError("'i' must be int64", where=function, received=i.dtype.name)
     number = constant(default_main_program(), i)
-    if number is None:
-        raise TraceError(
-            "a position in a list of variables is only known when the program runs",
-            where=function,
-            received=i.name,
-            fix="use constants, or write to a Tensor by paddle.scatter",
-        )
-    return int(number.item())
+    return None if number is None else int(number.item())
 
 
 def _check(fits: bool, function: str, name: str, value: object) -> None:
@@ -103,6 +97,8 @@ def tensor_array_to_tensor(
     """The Tensors of a list joined along an axis, or stacked at a new one, and their sizes at it."""
     from framework import paddle
 
+    if isinstance(input, TensorArray) and input.variable is not None:
+        return input.append_join(axis, use_stack)
     if in_dynamic_mode():
         assert isinstance(input, list), "The 'input' in tensor_array_to_tensor must be list"
     elif not isinstance(input, list) or not all(isinstance(one, Tensor) for one in input):
