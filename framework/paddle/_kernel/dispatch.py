@@ -440,7 +440,13 @@ class Operation:
         lengths: list[int] = []
         for index in signature.data:
             if index in signature.lists and values[index] is not None:
-                parts = list(values[index])
+                parts = values[index]
+                if not isinstance(parts, list | tuple):  # the rows of a Tensor are no list of Tensors
+                    raise OperandError(
+                        f"argument {signature.names[index]!r} must be list of Tensors",
+                        where=f"paddle.{self.name}",
+                        received=type(parts).__name__,
+                    )
                 lengths.append(len(parts))
                 inputs.extend(parts)
             else:

@@ -13,7 +13,7 @@ from framework.core.axes import normalize_axis
 from framework.paddle._kernel.arguments import Integers
 from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, Arrays, freeze, operation
-from framework.paddle._kernel.errors import ShapeError, require
+from framework.paddle._kernel.errors import OperandError, ShapeError, require
 from framework.paddle._kernel.settings import takes_variables
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.ops.indexing import getitem
@@ -35,6 +35,7 @@ __all__ = [
 
 
 def _one_type(x: Arrays, where: str) -> None:
+    require(bool(x), "a list of Tensors is needed", where, "an empty list", OperandError)
     kinds = [str(part.dtype) for part in x]
     if len(set(kinds)) > 1:
         raise ShapeError(

@@ -21,6 +21,7 @@ from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.jit.save import TranslatedLayer, _exported, _folder, _write_free
 from framework.paddle.jit.save import load as load_layer
 from framework.paddle.jit.spec import InputSpec
+from framework.paddle.static.executor import CompiledProgram, Executor
 from framework.paddle.static.program import (
     Op,
     Program,
@@ -35,8 +36,6 @@ from framework.paddle.static.variable import replay_all
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
-
-    from framework.paddle.static.executor import Executor
 
 Predicate = Callable[[Tensor], bool]
 
@@ -62,9 +61,22 @@ def save_inference_model(
     executor: Executor,
     **kwargs: Any,
 ) -> None:
-    """Write what computes `fetch_vars` from `feed_vars` as an artifact folder, as `paddle.jit.save` does."""
+    """Write what computes `fetch_vars` from `feed_vars` as an artifact folder, as `paddle.jit.save` does.
+
+    Raises:
+        ValueError: `path_prefix` is no path of a file, or something else than variables is fed or fetched.
+    """
+    if not isinstance(path_prefix, str) or path_prefix.endswith("/"):
+        raise ValueError(f"'path_prefix' should be a string, and no directory, received {path_prefix!r}")
     program = kwargs.get("program") or default_main_program()
+    if isinstance(program, CompiledProgram):
+        program = program._program
     feeds, fetches = _as_list(feed_vars), _as_list(fetch_vars)
+    for name, variables in (("feed_vars", feeds), ("fetch_vars", fetches)):
+        if not all(isinstance(one, Tensor) for one in variables):
+            raise ValueError(
+                f"'{name}' should be a Variable or a list of Variable, received {variables!r:.80}"
+            )
     ops = _needed(program, fetches)
 
     def call(*tensors: Tensor) -> Any:
@@ -142,7 +154,18 @@ def normalize_program(
     fetch_vars: Variable | Sequence[Variable],
     **kwargs: object,
 ) -> Program:
-    """The program with what computes `fetch_vars` alone."""
+    """The program with what computes `fetch_vars` alone.
+
+    Raises:
+        TypeError: it is no program, or what is fed or fetched is no variable.
+    """
+    if not isinstance(program, Program):
+        raise TypeError(f"program type must be `base.Program`, but received `{type(program)}`")
+    for name, variables in (("feed_vars", _as_list(feed_vars)), ("fetch_vars", _as_list(fetch_vars))):
+        if not all(isinstance(one, Tensor) for one in variables):
+            raise TypeError(
+                f"{name} type must be a Variable or a list of Variable, received {variables!r:.80}"
+            )
     clone = program.clone(for_test=True)._prune(_as_list(fetch_vars))
     clone.data = {v.name: v for v in _as_list(feed_vars)}
     return clone

@@ -15,7 +15,6 @@ from framework.core.errors import TraceError
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.arguments import DTypeLike
 from framework.paddle._kernel.dispatch import KEY, Compiled, execute
-from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.kernels import has_operator
 from framework.paddle._kernel.mode import mode, set_recorder
 from framework.paddle._kernel.symbol import Symbol
@@ -25,7 +24,7 @@ from framework.paddle.nn.param_attr import AttrLike, ParamAttr
 from framework.paddle.static.argument_kinds import check_call
 from framework.paddle.static.initial_operations import initial_operations
 from framework.paddle.static.operator import OperatorOp, SlotArguments, slots_of
-from framework.paddle.static.shapes import result_shapes
+from framework.paddle.static.shapes import fitting_shapes
 from framework.paddle.static.state import defer_by as defer_by
 from framework.paddle.static.state import state
 from framework.paddle.static.test_forms import TEST_FORMS
@@ -499,17 +498,7 @@ def record(compiled: Compiled, args: Sequence[object]) -> Variable | tuple[Varia
         else wrap(as_array(a))
         for a in args
     ]
-    symbols = [a._value for a in inputs if isinstance(a, Variable)]
-    unknown = any(s.shape != s.other for s in symbols)  # type: ignore[attr-defined]
-    try:
-        shapes, multiple = result_shapes(compiled, inputs, lambda s: s.shape)
-        others = result_shapes(compiled, inputs, lambda s: s.other)[0] if unknown else shapes
-    except ShapeError:
-        if not unknown:
-            raise
-        # A size that is not known goes with every other one: as 1 it does.
-        shapes, multiple = result_shapes(compiled, inputs, lambda s: tuple(max(size, 1) for size in s.known))
-        others = shapes
+    shapes, others, multiple = fitting_shapes(compiled, inputs)
     wanted = mode.grad_enabled and compiled.differentiable
     wanted = wanted and any(isinstance(a, Tensor) and not a.stop_gradient for a in inputs)
     outputs = result_variables(compiled.name, shapes, others, wanted)

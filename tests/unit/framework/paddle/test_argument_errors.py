@@ -192,3 +192,10 @@ def test_a_data_type_has_a_number():
     assert paddle.dtype(int(paddle.float64)) is paddle.float64 and paddle.dtype("int32") is paddle.int32
     with pytest.raises(TypeError, match="data type"):
         paddle.dtype(99)
+
+
+@pytest.mark.parametrize("function", [paddle.stack, paddle.concat])
+@pytest.mark.parametrize("value", [paddle.ones([2, 3]), "ab", np.ones(3), []])
+def test_lists_of_tensors_are_lists(function: Callable[..., object], value: object) -> None:
+    with pytest.raises(ValueError, match=r"list of Tensors"):
+        function(value)

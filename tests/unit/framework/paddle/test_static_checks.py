@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from framework.paddle.static.nn.control_flow import Assert  # type: ignore[import-not-found]
@@ -148,7 +150,8 @@ def test_a_recorded_part_has_a_gradient_of_its_own(static: None):
 
 def test_methods_in_place_replace_nothing_in_programs(static: None):
     x = paddle.static.data("x", [2], "float32")
-    out = x.ceil_()
+    with pytest.warns(UserWarning, match=r"ceil_\(\) is the same as ceil\(\)"):
+        out = x.ceil_()
     values = paddle.static.Executor().run(feed={"x": np.array([0.5, 1.5], "float32")}, fetch_list=[x, out])
     assert [value.tolist() for value in values] == [[0.5, 1.5], [1, 2]]
 
@@ -165,3 +168,28 @@ def test_gradients_go_to_the_program_of_the_loss(static: None):
     executor = paddle.static.Executor()
     (gradient,) = executor.run(program, feed={"x": np.ones(2, "float32")}, fetch_list=[x.grad_name])
     assert np.any(gradient != 0)
+
+
+def test_unknown_sizes_are_those_of_the_other_inputs_of_a_stack(static: None):
+    x, y = paddle.static.data("x", [2, 3]), paddle.static.data("y", [-1, 3])
+    out = paddle.stack([x, y])
+    assert out.shape == (2, 2, 3)
+    feed = {"x": np.zeros((2, 3), "float32"), "y": np.ones((2, 3), "float32")}
+    assert paddle.static.Executor().run(feed=feed, fetch_list=[out])[0].sum(axis=(1, 2)).tolist() == [0, 6]
+
+
+def test_what_inference_models_are_saved_from(static: None, tmp_path: Path):
+    x = paddle.static.data("x", [2, 3])
+    out, executor = x + 1, paddle.static.Executor()
+    save, prefix = paddle.static.save_inference_model, str(tmp_path / "model")
+    for bad in ((None, x, out), (f"{prefix}/", x, out), (prefix, "x", out), (prefix, [x], ["out"])):
+        with pytest.raises(ValueError, match="should be"):
+            save(*bad, executor)  # type: ignore[arg-type]
+    for bad in ((None, x, out), (paddle.static.default_main_program(), "x", out)):
+        with pytest.raises(TypeError, match="type must be"):
+            paddle.static.normalize_program(*bad)  # type: ignore[arg-type]
+    compiled = paddle.static.CompiledProgram(paddle.static.default_main_program())
+    save(prefix, [x], [out], executor, program=compiled)
+    program, names, fetches = paddle.static.load_inference_model(prefix, executor)
+    feed = {names[0]: np.ones((2, 3), "float32")}
+    assert executor.run(program, feed=feed, fetch_list=fetches)[0].tolist() == [[2, 2, 2], [2, 2, 2]]

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from framework.paddle.static.nn.control_flow import While  # type: ignore[import-not-found]
 
 from framework import paddle
 from framework.core.errors import TraceError
 from framework.paddle import static
 
-While = static.nn.control_flow.While
 X = {"x": np.arange(3, dtype=np.float32)}
 
 
