@@ -9,6 +9,7 @@ from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.dtypes import to_numpy
 from framework.paddle._kernel.errors import ArgumentTypeError, KernelTypeError, require
+from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 
 __all__ = [
@@ -61,14 +62,33 @@ def rank(input: Tensor) -> Tensor:
     return wrap(as_array(np.int32(input.ndim)))
 
 
+def _has_unknown_sizes(x: Tensor) -> bool:
+    """Whether it is a variable of a static program some of whose sizes are those of what is fed."""
+    return isinstance(x._value, Symbol) and -1 in x._value.known
+
+
+@operation(name="shape", differentiable=False)
+def _shape(x: Array) -> Array:
+    return jnp.array(x.shape, jnp.int32)
+
+
+@operation(name="numel", differentiable=False)
+def _numel(x: Array) -> Array:
+    return jnp.array(x.size, jnp.int64)
+
+
 @checked
 def shape(input: Tensor) -> Tensor:
     """int32 [ndim]: the sizes."""
+    if _has_unknown_sizes(input):
+        return _shape(input)
     return wrap(as_array(np.array(input.shape, np.int32)))
 
 
 def numel(x: Tensor, name: str | None = None) -> Tensor:
     """int64 []: the number of elements."""
+    if isinstance(x, Tensor) and _has_unknown_sizes(x):
+        return _numel(x)
     return wrap(as_array(np.int64(x.size)))
 
 

@@ -143,7 +143,11 @@ class LoopOp(Op):
         self.test, self.body, self.start = test, body, start
         self.outputs = results
         self.inputs = [*[s for s in start if isinstance(s, Tensor)], *test.reads(), *body.reads()]
-        self.reads_values = any(op.reads_values for op in (*test.ops, *body.ops))
+        # A variable whose shape changes from step to step is none of a compiled loop.
+        self.reads_values = any(op.reads_values for op in (*test.ops, *body.ops)) or any(
+            isinstance(new, Tensor) and tuple(new._value.shape) != tuple(old._value.shape)
+            for old, new in zip(body.inputs, body.leaves, strict=False)
+        )
         self.steps_vary = any(not tensor.stop_gradient for tensor in self.reads())
 
     def replay(self, values: Values, for_test: bool) -> None:

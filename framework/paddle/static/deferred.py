@@ -9,6 +9,7 @@ they are recorded as a ValueOp, and a program with one runs operation by operati
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 
 from framework.core.errors import TraceError
 from framework.paddle._kernel.dispatch import KEY
-from framework.paddle._kernel.errors import UnknownSetting, ValueNeeded
+from framework.paddle._kernel.errors import ShapeError, UnknownSetting, ValueNeeded
 from framework.paddle._kernel.mode import mode, recorder_scope
 from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, wrap
 from framework.paddle._kernel.x64 import x64
@@ -33,6 +34,7 @@ from framework.paddle.static.program import (
     result_variables,
     value_of,
 )
+from framework.paddle.static.test_forms import FORMS
 from framework.paddle.static.variable import replay_all
 
 # What stands for a setting while shapes are found, two ways: sizes that differ are not known.
@@ -229,14 +231,36 @@ def _sizes(op: DeferredOp) -> tuple[jax.ShapeDtypeStruct, jax.ShapeDtypeStruct] 
 
 def settings_of(program: Program, values: Values) -> dict[int, np.ndarray]:
     """The values of all variables that are settings in a program, computed from what is fed."""
-    requested = [
+    requested = _requested(program)
+    return _computed(program, requested, values) if requested else {}
+
+
+def free_settings_of(program: Program) -> dict[int, np.ndarray]:
+    """The values of the settings of a program that is exported, whose free sizes are -1 in `reshape` and `expand`;
+    without those that hang on what is fed otherwise."""
+    sizes = {
+        id(op.outputs[0]): FORMS[op.type]({}, op.inputs)
+        for op in program.ops
+        if op.type in FORMS and isinstance(op.inputs[0], Variable)
+    }
+    settings: dict[int, np.ndarray] = {}
+    for variable in _requested(program):
+        inner = Values(sizes)
+        with recorder_scope(None), contextlib.suppress(ShapeError):  # a variable without a value: it is fed
+            replay_all(ancestors(program, [variable], sizes), inner, program.for_test)
+            settings[id(variable)] = np.asarray(value_of(variable, inner)._value)
+    return settings
+
+
+def _requested(program: Program) -> list[Variable]:
+    """The settings that are no constants."""
+    return [
         variable
         for op in program.ops
         if isinstance(op, DeferredOp)
         for key, variable in op.settings.items()
         if key not in op.constants
     ]
-    return _computed(program, requested, values) if requested else {}
 
 
 def constant(program: Program, variable: Variable) -> np.ndarray | None:

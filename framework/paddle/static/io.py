@@ -21,6 +21,7 @@ from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.jit.save import TranslatedLayer, _exported, _folder, _write_free
 from framework.paddle.jit.save import load as load_layer
 from framework.paddle.jit.spec import InputSpec
+from framework.paddle.static.deferred import free_settings_of
 from framework.paddle.static.executor import CompiledProgram, Executor
 from framework.paddle.static.program import (
     Op,
@@ -78,9 +79,11 @@ def save_inference_model(
                 f"'{name}' should be a Variable or a list of Variable, received {variables!r:.80}"
             )
     ops = _needed(program, fetches)
+    settings = free_settings_of(program)
 
     def call(*tensors: Tensor) -> Any:
         values = Values({id(v): t for v, t in zip(feeds, tensors, strict=True)})
+        values.settings = settings
         replay_all(ops, values, True)
         found = [value_of(f, values) for f in fetches]
         return found[0] if len(found) == 1 else found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import jax
@@ -27,7 +27,7 @@ from framework.paddle.static.operator import OperatorOp, SlotArguments, slots_of
 from framework.paddle.static.shapes import fitting_shapes
 from framework.paddle.static.state import defer_by as defer_by
 from framework.paddle.static.state import state
-from framework.paddle.static.test_forms import TEST_FORMS
+from framework.paddle.static.test_forms import FORMS, TEST_FORMS
 from framework.paddle.static.variable import (
     SIZES,
     Cast,
@@ -67,7 +67,7 @@ class CallOp(Op):
         args: Sequence[object] = [value_of(a, values) for a in self.inputs]
         if values.cast is not None:
             args = values.cast(self.compiled, args)
-        form = TEST_FORMS.get(self.type) if for_test else None
+        form = (TEST_FORMS if for_test else FORMS).get(self.type)
         enabled, mode.grad_enabled = mode.grad_enabled, self.recorded
         try:
             made = execute(self.compiled, args) if form is None else form(self.compiled.settings, args)
@@ -374,11 +374,11 @@ class Program:
         replay_all(self.ops, values, self.for_test)
 
 
-def ancestors(program: Program, variables: Sequence[Tensor]) -> list[Op]:
-    """The operations that these variables come from, in order."""
+def ancestors(program: Program, variables: Sequence[Tensor], given: Container[int] = ()) -> list[Op]:
+    """The operations that these variables come from, in order; nothing is asked of those of the ids in `given`."""
     needed, ops = {id(v) for v in variables}, []
     for op in reversed(program.ops):
-        if any(id(output) in needed for output in op.outputs):
+        if any(id(output) in needed and id(output) not in given for output in op.outputs):
             ops.append(op)
             needed.update(id(t) for t in op.reads())
     return ops[::-1]

@@ -193,3 +193,43 @@ def test_what_inference_models_are_saved_from(static: None, tmp_path: Path):
     program, names, fetches = paddle.static.load_inference_model(prefix, executor)
     feed = {names[0]: np.ones((2, 3), "float32")}
     assert executor.run(program, feed=feed, fetch_list=fetches)[0].tolist() == [[2, 2, 2], [2, 2, 2]]
+
+
+def test_sizes_of_what_is_fed(static: None):
+    x = paddle.static.data("x", [-1, 4])
+    sizes = paddle.shape(x)
+    outs = [
+        sizes,
+        paddle.numel(x),
+        paddle.reshape(x, [sizes[0] * 2, 2]),
+        paddle.arange(sizes[0]),
+        paddle.cast(sizes[0], "float32") * x.sum(),
+    ]
+    assert [out.shape for out in outs] == [(2,), (), (-1, 2), (-1,), ()]
+    run = paddle.static.Executor().run
+    for rows in (3, 2):
+        values = run(feed={"x": np.ones((rows, 4), "float32")}, fetch_list=outs)
+        assert values[0].tolist() == [rows, 4] and values[1] == 4 * rows
+        assert values[2].shape == (2 * rows, 2) and values[3].tolist() == list(range(rows))
+        assert values[4] == 4 * rows * rows
+    assert isinstance(paddle.shape(paddle.ones([2])), paddle.Tensor)
+
+
+def test_models_that_ask_for_sizes_are_saved(static: None, tmp_path: Path):
+    x = paddle.static.data("x", [-1, 4])
+    out = paddle.reshape(x, [paddle.shape(x)[0], 2, 2]).sum(-1)
+    executor, prefix = paddle.static.Executor(), str(tmp_path / "model")
+    paddle.static.save_inference_model(prefix, [x], [out], executor)
+    program, names, fetches = paddle.static.load_inference_model(prefix, executor)
+    for rows in (3, 2):
+        feed = {names[0]: np.ones((rows, 4), "float32")}
+        assert executor.run(program, feed=feed, fetch_list=fetches)[0].shape == (rows, 2)
+
+
+def test_variables_of_loops_may_change_their_shape(static: None):
+    x = paddle.static.data("x", [-1, 5], "int32")
+    count = paddle.shape(x)[0]
+    start = [paddle.zeros([], "int32"), paddle.zeros([], "int32")]
+    total, _ = paddle.static.nn.while_loop(lambda z, i: i < count, lambda z, i: [z + x[i], i + 1], start)
+    feed = {"x": np.arange(10, dtype="int32").reshape(2, 5)}
+    assert paddle.static.Executor().run(feed=feed, fetch_list=[total])[0].tolist() == [5, 7, 9, 11, 13]
