@@ -353,12 +353,24 @@ class Program:
 
     def _prune(self, targets: Sequence[Tensor | str]) -> Program:
         """The same without the operations, and the inputs, that none of `targets` comes from."""
+        return self._prune_with_input((), targets)
+
+    def _prune_with_input(self, feeded_var_names: Sequence[str], targets: Sequence[Tensor | str]) -> Program:
+        """As `_prune`, also without what computes the variables that are fed.
+
+        Raises:
+            ValueError: a name of what is fed is no text.
+        """
+        if wrong := [name for name in feeded_var_names if not isinstance(name, str)]:
+            raise ValueError(f"the names of fed variables can only be str, received {wrong[0]!r:.80}")
         named = {tensor.name: tensor for tensor in self.list_vars()}
         variables = [named[one] if isinstance(one, str) else one for one in targets]
+        fed = {id(one): one for name in feeded_var_names if isinstance(one := named.get(name), Variable)}
         program = self.clone()
-        program.ops = ancestors(self, variables)
+        program.ops = ancestors(self, variables, fed)
         needed = {id(tensor) for op in program.ops for tensor in op.reads()} | {id(one) for one in variables}
-        program.data = {name: one for name, one in self.data.items() if id(one) in needed}
+        data = self.data | {one.name: one for one in fed.values()}
+        program.data = {name: one for name, one in data.items() if id(one) in needed}
         program.made = {key: one for key, one in self.made.items() if key in needed}
         return program
 

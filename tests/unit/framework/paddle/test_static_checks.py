@@ -233,3 +233,17 @@ def test_variables_of_loops_may_change_their_shape(static: None):
     total, _ = paddle.static.nn.while_loop(lambda z, i: i < count, lambda z, i: [z + x[i], i + 1], start)
     feed = {"x": np.arange(10, dtype="int32").reshape(2, 5)}
     assert paddle.static.Executor().run(feed=feed, fetch_list=[total])[0].tolist() == [5, 7, 9, 11, 13]
+
+
+def test_programs_are_cut_at_what_is_fed(static: None):
+    x = paddle.static.data("x", [2, 3])
+    hidden = x * 2
+    total = (hidden + 1).sum()
+    program = paddle.static.default_main_program()
+    cut = program._prune_with_input([hidden.name], [total.name])
+    assert len(cut.ops) == 2 and list(cut.data) == [hidden.name]
+    feed = {hidden.name: np.ones((2, 3), "float32")}
+    assert paddle.static.Executor().run(cut, feed=feed, fetch_list=[total])[0] == 12
+    assert len(program._prune_with_input(["x"], [total]).ops) == 3
+    with pytest.raises(ValueError, match="can only be str"):
+        program._prune_with_input([2], [total])  # type: ignore[list-item]
