@@ -386,11 +386,11 @@ class Program:
         replay_all(self.ops, values, self.for_test)
 
 
-def ancestors(program: Program, variables: Sequence[Tensor], given: Container[int] = ()) -> list[Op]:
-    """The operations that these variables come from, in order; nothing is asked of those of the ids in `given`."""
+def ancestors(program: Program, variables: Sequence[Tensor], stops: Container[int] = ()) -> list[Op]:
+    """The operations that these variables come from, in order; nothing is asked of those of the ids in `stops`."""
     needed, ops = {id(v) for v in variables}, []
     for op in reversed(program.ops):
-        if any(id(output) in needed and id(output) not in given for output in op.outputs):
+        if any(id(output) in needed and id(output) not in stops for output in op.outputs):
             ops.append(op)
             needed.update(id(t) for t in op.reads())
     return ops[::-1]
