@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from framework.core.bounded import DATASET, decode, read_bytes
 from framework.core.errors import FormatError, InputError
@@ -27,6 +28,9 @@ _ENTITIES = ("entities", "spans", "label", "labels", "annotation", "annotations"
 _STARTS, _ENDS = ("start", "start_offset", "begin"), ("end", "end_offset")
 _LABELS, _QUOTES = ("label", "labels", "entity", "tag", "type"), ("text", "value")
 _BRAT = re.compile(r"T\d+\t(\S+) (\d+) (\d+)\t(.*)")
+
+
+_T = TypeVar("_T", str, int)
 
 
 @dataclass(frozen=True)
@@ -108,7 +112,7 @@ def _text_of(entry: object, where: str) -> tuple[str, list[object]]:
     )
 
 
-def _first(fields: Mapping[str, object], names: tuple[str, ...], kind: type[str] | type[int]) -> object:
+def _first(fields: Mapping[str, object], names: tuple[str, ...], kind: type[_T]) -> _T | None:
     for name in names:
         value = fields.get(name)
         if isinstance(value, kind) and not isinstance(value, bool):
