@@ -66,9 +66,9 @@ def read_annotations(path: Path) -> Iterator[AnnotatedEntry]:
         text, annotations = _text_of(entry, where)
         entities, problems = [], []
         for annotation in annotations:
-            made = _entities(annotation)
-            entities += made
-            if not made:
+            stretches = _entities(annotation)
+            entities += stretches
+            if not stretches:
                 problems.append(f"{where}: {annotation!r}"[:120])
         yield AnnotatedEntry(where, text, tuple(entities), tuple(problems))
 
@@ -165,13 +165,13 @@ def _entities(annotation: object) -> list[Entity]:
     stretches, last = [annotation], 0
     if isinstance(annotation.get("points"), list):  # DataTurks names the last character
         stretches, last = [one for one in annotation["points"] if isinstance(one, dict)], 1
-    made: list[Entity] = []
+    entities: list[Entity] = []
     for one in stretches:
         start, end, quote = (_first(one, _STARTS, int), _first(one, _ENDS, int), _first(one, _QUOTES, str))
         end = end + last if isinstance(end, int) else end
         for label in label_names:
-            made += _entity(start, end, label, quote)
-    return made
+            entities += _entity(start, end, label, quote)
+    return entities
 
 
 def _entity(start: object, end: object, label: object, quote: object) -> list[Entity]:
