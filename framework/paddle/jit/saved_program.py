@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence  # the names in JSON are looked up here
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -69,7 +69,7 @@ def _check_structure(node: Tree, depth: int) -> None:
     if value == "tensor":
         return
     kind = value[0].value if isinstance(value, list) and value else None
-    items = value[1:] if isinstance(value, list) else []
+    items: Sequence[Tree] = value[1:] if isinstance(value, list) else []
     pairs = kind == "dict" and all(
         isinstance(item.value, list) and len(item.value) == 2 and isinstance(item.value[0].value, str)
         for item in items
