@@ -231,8 +231,8 @@ def _copy_parameters(model: Decoder, other: Decoder) -> None:
 
 def _choose_layers(adapter: LoRA, settings: Mapping[str, object], arrays: Mapping[str, np.ndarray]) -> LoRA:
     """Where the settings leave layers out of their targets, by names or by numbers, those that the file has."""
-    chosen = ("layers_to_transform", "exclude_modules")
-    if all(settings.get(name) in (None, [], "") for name in chosen):
+    keys = ("layers_to_transform", "exclude_modules")
+    if all(settings.get(name) in (None, [], "") for name in keys):
         return adapter
     names = {_our_name(key) for key in arrays}
     layers = sorted(name.removesuffix(".lora_A") for name in names if name.endswith(".lora_A"))
@@ -255,16 +255,16 @@ def _read_token_rows(
         is_turned = name in sources and sources[name].transposed
         values = np.asarray(parameters[name].value, np.float32) if name in parameters else np.zeros((0, 0))
         values = np.array(values.T if is_turned else values)
-        given, listed = np.asarray(arrays[key]), numbers if isinstance(numbers, list) else []
+        array, listed = np.asarray(arrays[key]), numbers if isinstance(numbers, list) else []
         tokens = [one for one in listed if type(one) is int and 0 <= one < len(values)]
-        if not tokens or len(tokens) != len(listed) or given.shape != (len(tokens), values.shape[1]):
+        if not tokens or len(tokens) != len(listed) or array.shape != (len(tokens), values.shape[1]):
             raise WeightError(
                 "rows of single tokens do not fit the model",
                 where=f"{path}: {key}",
-                received=f"{given.shape} for the tokens {numbers!r}"[:120],
+                received=f"{array.shape} for the tokens {numbers!r}"[:120],
                 allowed=f"a row of {values.shape[1]} for each token below {len(values)}",
             )
-        values[tokens] = given
+        values[tokens] = array
         result[_PREFIX + name] = values
         saved.append(re.escape(leaf))
         if model.size.tie_embeddings and name == model.embedding_name:

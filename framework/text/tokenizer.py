@@ -342,7 +342,7 @@ def _surround(encodings: list[SubwordEncoding], frame: Frame, left_out: int = 0)
         types.append(np.full(len(encoding.ids), type_id))
         texts.append(np.full(len(encoding.ids), index))
     arrays = (np.concatenate(rows).astype(np.int32) for rows in (ids, types, offsets, words, texts))
-    return Encoding(*arrays, left_out)
+    return Encoding(*arrays, left_out=left_out)
 
 
 def _check_frame(frame: Frame, texts: str, size: int, where: object) -> None:

@@ -79,7 +79,7 @@ class AnnotatedText(ClassDataset):
                 continue
             words, spans, tags, faults = _tag_words(entry, self.unit)
             problems += [*entry.problems, *faults]
-            texts += _divide(entry, words, spans, tags, self.block)
+            texts += _split_entry(entry, words, spans, tags, self.block)
         labels = sorted({tag[2:] for _, _, tags, _ in texts for tag in tags if tag != "O"})
         if not labels:
             raise FormatError(
@@ -96,7 +96,7 @@ class AnnotatedText(ClassDataset):
         return names, samples, tuple(problems)
 
 
-def _divide(
+def _split_entry(
     entry: AnnotatedEntry, words: tuple[str, ...], spans: np.ndarray, tags: list[str], block: int | None
 ) -> list[tuple[str, tuple[str, ...], tuple[str, ...], str]]:
     """(text, its words, their tags, where) of the pieces of an entry; no piece ends within an entity."""
@@ -126,28 +126,28 @@ def _tag_words(
     tags, problems = ["O"] * len(words), []
     located = [(entity, _locate(entry.text, entity)) for entity in dict.fromkeys(entry.entities)]
     # Of entities that overlap the longest stays.
-    for entity, place in sorted(
+    for entity, span in sorted(
         located, key=lambda one: (one[1][0] - one[1][1], one[1][0]) if one[1] else (0, 0)
     ):
         about = f"{entry.where}: {entity.label} {entity.start}-{entity.end}"
-        if place is None:
+        if span is None:
             problems.append(f"{about} is not in the text")
             continue
-        first, behind = bisect.bisect_right(ends, place[0]), bisect.bisect_left(starts, place[1])
+        first, behind = bisect.bisect_right(ends, span[0]), bisect.bisect_left(starts, span[1])
         if first >= behind:
             problems.append(f"{about} has no word")
         elif any(tag != "O" for tag in tags[first:behind]):
             problems.append(f"{about} overlaps another")
         else:
             tags[first:behind] = [f"B-{entity.label}", *[f"I-{entity.label}"] * (behind - first - 1)]
-            if (starts[first], ends[behind - 1]) != place:
+            if (starts[first], ends[behind - 1]) != span:
                 problems.append(
                     f"{about} is widened to {entry.text[starts[first] : ends[behind - 1]]!r}"[:160]
                 )
             elif entity.quote is not None and _plain(entry.text[entity.start : entity.end]) != _plain(
                 entity.quote
             ):
-                problems.append(f"{about} is moved to {place[0]}-{place[1]}")
+                problems.append(f"{about} is moved to {span[0]}-{span[1]}")
     return words, spans, tags, problems
 
 
@@ -163,8 +163,8 @@ def _locate(text: str, entity: Entity) -> tuple[int, int] | None:
     if not entity.quote or not entity.quote.strip():
         return None
     quote = r"\s+".join(map(re.escape, entity.quote.split()))
-    places = [match.span() for match in re.finditer(quote, text)]
-    return min(places, key=lambda place: abs(place[0] - entity.start), default=None)
+    matches = [match.span() for match in re.finditer(quote, text)]
+    return min(matches, key=lambda span: abs(span[0] - entity.start), default=None)
 
 
 def _from_utf16(text: str, start: int, end: int) -> tuple[int, int]:

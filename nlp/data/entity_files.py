@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from framework.core.bounded import DATASET, decode, read_bytes
 from framework.core.errors import FormatError, InputError
@@ -27,6 +28,9 @@ _ENTITIES = ("entities", "spans", "label", "labels", "annotation", "annotations"
 _STARTS, _ENDS = ("start", "start_offset", "begin"), ("end", "end_offset")
 _LABELS, _QUOTES = ("label", "labels", "entity", "tag", "type"), ("text", "value")
 _BRAT = re.compile(r"T\d+\t(\S+) (\d+) (\d+)\t(.*)")
+
+
+_T = TypeVar("_T", str, int)
 
 
 @dataclass(frozen=True)
@@ -62,9 +66,9 @@ def read_annotations(path: Path) -> Iterator[AnnotatedEntry]:
         text, annotations = _text_of(entry, where)
         entities, problems = [], []
         for annotation in annotations:
-            made = _entities(annotation)
-            entities += made
-            if not made:
+            stretches = _entities(annotation)
+            entities += stretches
+            if not stretches:
                 problems.append(f"{where}: {annotation!r}"[:120])
         yield AnnotatedEntry(where, text, tuple(entities), tuple(problems))
 
@@ -108,7 +112,7 @@ def _text_of(entry: object, where: str) -> tuple[str, list[object]]:
     )
 
 
-def _first(fields: Mapping[str, object], names: tuple[str, ...], kind: type[str] | type[int]) -> object:
+def _first(fields: Mapping[str, object], names: tuple[str, ...], kind: type[_T]) -> _T | None:
     for name in names:
         value = fields.get(name)
         if isinstance(value, kind) and not isinstance(value, bool):
@@ -161,13 +165,13 @@ def _entities(annotation: object) -> list[Entity]:
     stretches, last = [annotation], 0
     if isinstance(annotation.get("points"), list):  # DataTurks names the last character
         stretches, last = [one for one in annotation["points"] if isinstance(one, dict)], 1
-    made: list[Entity] = []
+    entities: list[Entity] = []
     for one in stretches:
         start, end, quote = (_first(one, _STARTS, int), _first(one, _ENDS, int), _first(one, _QUOTES, str))
         end = end + last if isinstance(end, int) else end
         for label in label_names:
-            made += _entity(start, end, label, quote)
-    return made
+            entities += _entity(start, end, label, quote)
+    return entities
 
 
 def _entity(start: object, end: object, label: object, quote: object) -> list[Entity]:

@@ -74,13 +74,13 @@ class QuestionAnswers(TextDataset):
 
     def _questions(self) -> Iterator[tuple[str, object, str]]:
         """(context, question, where) of each question."""
-        for number, (place, entry) in enumerate(read_entries(self.path), start=1):
+        for number, (location, entry) in enumerate(read_entries(self.path), start=1):
             if _get(entry, "question") is not None:
-                yield self._context(entry, place.rpartition(", ")[2]), entry, place.rpartition(", ")[2]
+                yield self._context(entry, location.rpartition(", ")[2]), entry, location.rpartition(", ")[2]
                 continue
             paragraphs = [entry] if _get(entry, "qas") is not None else _list(_get(entry, "paragraphs"))
             if not paragraphs and _get(entry, "paragraphs") != []:
-                raise self._misfit(place.rpartition(", ")[2], f"{entry!r}"[:120])
+                raise self._misfit(location.rpartition(", ")[2], f"{entry!r}"[:120])
             for paragraph_number, paragraph in enumerate(paragraphs, start=1):
                 where = f"article {number}, paragraph {paragraph_number}"
                 if not isinstance(_get(paragraph, "qas"), list):
@@ -128,12 +128,12 @@ class QuestionAnswers(TextDataset):
                 context.find(text, max(0, start)),
                 context.rfind(text, 0, max(0, start) + len(text)),
             )
-            there = [place for place in (after, before) if place >= 0]
-            if not there:
+            starts = [at for at in (after, before) if at >= 0]
+            if not starts:
                 problems.append(f"{where}: the answer is not in the text: {text[:80]!r}")
                 return None
             stated = start
-            start = min(there, key=lambda place: abs(place - stated))
+            start = min(starts, key=lambda at: abs(at - stated))
         return start, start + len(text)
 
     def _misfit(self, where: str, received: str) -> FormatError:

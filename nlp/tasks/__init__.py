@@ -164,12 +164,14 @@ class SequenceClassification(Texts):
         return {**pack_tokens(sample), "label": np.asarray(sample.label, np.int32)}
 
     def _pack_labels(self, sample: TextSample) -> np.ndarray:
-        labels = (sample.label,) if sample.labels is None else sample.labels
-        if len(labels) > self.max_labels or labels == (None,):
+        labels = sample.labels
+        if labels is None and sample.label is not None:
+            labels = (sample.label,)
+        if labels is None or len(labels) > self.max_labels:
             raise InputError(
                 "a text has no list of classes, or too many",
                 where=sample.id,
-                received="no classes" if labels == (None,) else f"{len(labels)} classes",
+                received="no classes" if labels is None else f"{len(labels)} classes",
                 allowed=f"up to {self.max_labels} classes",
                 fix="set task.max_labels",
             )

@@ -17,6 +17,7 @@ PAIRS = {
     ("framework/io/sampler.py", "framework/paddle/io/sampler.py"),
     ("framework/nn/common.py", "framework/paddle/nn/common.py"),
     ("framework/nn/conv.py", "framework/paddle/sparse/nn/layers.py"),
+    ("framework/nn/norm.py", "framework/paddle/sparse/nn/layers.py"),
     ("framework/nn/containers.py", "framework/paddle/nn/containers.py"),
     ("framework/nn/loss.py", "framework/paddle/nn/common.py"),
     ("framework/nn/norm.py", "framework/paddle/nn/norm.py"),

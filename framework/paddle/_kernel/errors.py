@@ -38,6 +38,10 @@ class LeafError(ShapeError, RuntimeError):
     """A leaf that wants a gradient would lose it by a change in place."""
 
 
+class UnknownMethodError(ShapeError, NotImplementedError):
+    """A way of computing that Paddle has not, either."""
+
+
 class DivisorError(ShapeError, ZeroDivisionError):
     """A number that is divided by is 0."""
 

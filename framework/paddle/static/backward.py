@@ -53,9 +53,8 @@ class GradientOp(Op):
         for present, output in zip(self.sources, self.outputs, strict=True):
             if present is source:
                 return output
-        if source.stop_gradient:
-            return None
-        if not any(source in _below(program, target, self.barred) for target in self.targets):
+        below = (_below(program, target, self.barred) for target in self.targets)
+        if source.stop_gradient or not any(source in tensors for tensors in below):
             return None
         (output,) = _gradient_variables(program, [source])
         self.sources, self.outputs = [*self.sources, source], [*self.outputs, output]

@@ -70,10 +70,10 @@ class CallOp(Op):
         form = (TEST_FORMS if for_test else FORMS).get(self.type)
         enabled, mode.grad_enabled = mode.grad_enabled, self.recorded
         try:
-            made = execute(self.compiled, args) if form is None else form(self.compiled.settings, args)
+            output = execute(self.compiled, args) if form is None else form(self.compiled.settings, args)
         finally:
             mode.grad_enabled = enabled
-        results = made if isinstance(made, tuple) else (made,)
+        results = output if isinstance(output, tuple) else (output,)
         for variable, result in zip(self.outputs, results, strict=False):
             if variable.stop_gradient and not result.stop_gradient:
                 result = result.detach()
@@ -241,15 +241,6 @@ class AfterStep(Protocol):
     def average(self, program: Program, working: bool) -> bool: ...
 
 
-_programs: list[weakref.ref[Program]] = []
-
-
-def recent_programs() -> Iterator[Program]:
-    """The program that is recorded into, then the others, the newest first."""
-    yield state.main
-    yield from filter(None, [reference() for reference in reversed(_programs)])
-
-
 class Program:
     """Recorded operations. `Executor.run` compiles and runs them."""
 
@@ -264,7 +255,7 @@ class Program:
         self.cast: Cast | None = None  # of the inputs of operations, to 16 bits
         self.server_run: AfterStep | None = None  # of a program for parameter servers
         self.readers: list[Callable[[], Mapping[str, Any]]] = []  # what it is fed with besides, a batch a run
-        _programs.append(weakref.ref(self, _programs.remove))
+        state.programs.append(weakref.ref(self, state.programs.remove))
 
     def global_seed(self, seed: int = 0) -> None:
         from framework.paddle._kernel.random import seed as set_seed

@@ -51,46 +51,46 @@ class PythonOp(Op):
         skipped: Sequence[Tensor],
     ) -> None:
         self.func, self.backward, self.inputs, self.outputs = func, backward, inputs, outputs
-        given = [id(tensor) for tensor in (*inputs, *outputs)]
+        identities = [id(tensor) for tensor in (*inputs, *outputs)]
         left_out = {id(tensor) for tensor in skipped}
-        self.backward_inputs = [index for index, key in enumerate(given) if key not in left_out]
+        self.backward_inputs = [index for index, key in enumerate(identities) if key not in left_out]
         self.dtypes = [variable.dtype for variable in outputs]
 
     def replay(self, values: Values, for_test: bool) -> None:
-        given = [value_of(tensor, values) for tensor in self.inputs]
-        if any(isinstance(tensor._value, Tracer) for tensor in given):
+        arguments = [value_of(tensor, values) for tensor in self.inputs]
+        if any(isinstance(tensor._value, Tracer) for tensor in arguments):
             raise TraceError(
                 "py_func needs values, which a compiled program has not",
                 received=getattr(self.func, "__name__", "a function"),
                 fix="run the program by Executor.run, or write the function by operations of paddle to save it",
             )
-        results = _PythonFunction.apply(self, *given) if self.backward else self.results(given)
+        results = _PythonFunction.apply(self, *arguments) if self.backward else self.results(arguments)
         for variable, result in zip(self.outputs, results, strict=True):
             values[id(variable)] = result
 
-    def results(self, given: Sequence[Tensor]) -> list[Tensor]:
+    def results(self, arguments: Sequence[Tensor]) -> list[Tensor]:
         """The results of the function, of the declared types."""
-        found = _listed(self.func(*_on_host(given)))
-        return [wrap(as_array(np.asarray(one), kind)) for one, kind in zip(found, self.dtypes, strict=True)]
+        results = _listed(self.func(*_on_host(arguments)))
+        return [wrap(as_array(np.asarray(one), kind)) for one, kind in zip(results, self.dtypes, strict=True)]
 
 
 class _PythonFunction(PyLayer):
     @staticmethod
-    def forward(ctx: PyLayer, op: PythonOp, *given: Tensor) -> list[Tensor]:  # type: ignore[override]
-        results = op.results(given)
-        ctx.op, ctx.given = op, (*given, *results)  # type: ignore[attr-defined]
+    def forward(ctx: PyLayer, op: PythonOp, *arguments: Tensor) -> list[Tensor]:  # type: ignore[override]
+        results = op.results(arguments)
+        ctx.op, ctx.tensors = op, (*arguments, *results)  # type: ignore[attr-defined]
         return results
 
     @staticmethod
     def backward(ctx: PyLayer, *gradients: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         op: PythonOp = ctx.op  # type: ignore[attr-defined]
-        given: Sequence[Tensor] = ctx.given  # type: ignore[attr-defined]
+        tensors: Sequence[Tensor] = ctx.tensors  # type: ignore[attr-defined]
         assert op.backward is not None
-        arguments = [given[index] for index in op.backward_inputs]
-        found = _listed(op.backward(*_on_host([*arguments, *gradients])))
+        arguments = [tensors[index] for index in op.backward_inputs]
+        results = _listed(op.backward(*_on_host([*arguments, *gradients])))
         return tuple(
             None if one is None else wrap(as_array(np.asarray(one), tensor.dtype))
-            for one, tensor in zip(found, op.inputs, strict=True)
+            for one, tensor in zip(results, op.inputs, strict=True)
         )
 
 

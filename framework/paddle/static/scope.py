@@ -10,7 +10,8 @@ import numpy as np
 from framework.paddle._kernel.lod_tensor import LoDTensor, LoDTensorArray
 from framework.paddle._kernel.selected_rows import SelectedRows
 from framework.paddle._kernel.tensor import Tensor, as_array
-from framework.paddle.static.program import Variable, recent_programs
+from framework.paddle.static.program import Variable
+from framework.paddle.static.state import recent_programs
 
 
 class _View(LoDTensor):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from framework.paddle._kernel.errors import Deferral
@@ -20,10 +22,17 @@ class State:
 
     def __init__(self) -> None:
         self.on = False
+        self.programs: list[weakref.ref[Program]] = []  # all that are there, the oldest first
         self.names: tuple[unique_name.Counters | None, set[str] | None] = (None, None)  # those of static mode
 
 
 state = State()
+
+
+def recent_programs() -> Iterator[Program]:
+    """The program that is recorded into, then the others, the newest first."""
+    yield state.main
+    yield from filter(None, [reference() for reference in reversed(state.programs)])
 
 
 def defer_by(defer: Deferral) -> None:

@@ -16,7 +16,7 @@ from framework.paddle._kernel.tape import Node
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.static.description import VariableDescription
 from framework.paddle.static.numpy_functions import apply_ufunc
-from framework.paddle.static.state import state
+from framework.paddle.static.state import recent_programs, state
 from framework.paddle.utils import unique_name
 
 if TYPE_CHECKING:
@@ -288,8 +288,6 @@ def value_of(tensor: ValueT, values: Values) -> ValueT | Tensor:
 def program_of(variable: Tensor) -> Program:
     """The program in which a variable was last asked for by its name, else the one that computes it, else the one that
     is recorded into."""
-    from framework.paddle.static.program import recent_programs
-
     if not isinstance(variable, Variable):
         return state.main
     if variable.looked_up is not None and (program := variable.looked_up()) is not None:

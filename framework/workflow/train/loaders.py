@@ -76,12 +76,12 @@ def make_loader(
     )
 
 
-def _report_cut(cut: Sequence[TextSample], count: int, part: str) -> None:
+def _report_cut(cut: Sequence[TextSample], count: int, split: str) -> None:
     """Say that texts are longer than the transforms take: what stood there is neither learnt nor scored."""
     if cut:
         longest = max(cut, key=lambda sample: sample.left_out)
         log.warning(
-            f"data.{part}: {len(cut)} of {count} texts are longer than `max_length` of their transforms, and "
+            f"data.{split}: {len(cut)} of {count} texts are longer than `max_length` of their transforms, and "
             f"{sum(sample.left_out for sample in cut)} tokens at their ends are left out; most of {longest.id}: "
             f"{longest.left_out}"
         )

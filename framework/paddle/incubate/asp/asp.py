@@ -25,8 +25,8 @@ from framework.paddle.static.program import (
     default_startup_program,
     in_dynamic_mode,
     program_guard,
-    recent_programs,
 )
+from framework.paddle.static.state import recent_programs
 
 _ALGORITHMS = {
     "mask_1d": MaskAlgo.MASK_1D,
@@ -267,9 +267,11 @@ def decorate(optimizer: Optimizer) -> OptimizerWithSparsityGuarantee:
 
 def _program_of(layer: Layer) -> Program:
     """The program that has the parameters of a layer, else the one that is recorded into."""
-    own = {id(parameter) for parameter in layer.parameters()}
+    identities = {id(parameter) for parameter in layer.parameters()}
     programs = () if in_dynamic_mode() else recent_programs()
-    holders = (program for program in programs if not own.isdisjoint(map(id, program.all_parameters())))
+    holders = (
+        program for program in programs if not identities.isdisjoint(map(id, program.all_parameters()))
+    )
     return next(holders, default_main_program())
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from framework import paddle
-from framework.paddle._kernel.errors import ModeError
+from framework.paddle._kernel.errors import ModeError, UnknownMethodError
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 
 __all__ = ["minimize_bfgs", "minimize_lbfgs"]
@@ -141,8 +141,10 @@ def _checked(
             raise ValueError(f"The input: {value} must be tensor.")
     assert isinstance(position, Tensor)
     if line_search_fn != "strong_wolfe":
-        raise NotImplementedError(
-            f"Currently only support line_search_fn = 'strong_wolfe', but the specified is '{line_search_fn}'"
+        raise UnknownMethodError(
+            "Currently only support line_search_fn = 'strong_wolfe'",
+            where=where,
+            received=repr(line_search_fn),
         )
     start = position.detach().numpy()
     if estimate is None:
