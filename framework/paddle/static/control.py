@@ -157,7 +157,7 @@ class LoopOp(Op):
         def step(*now: object) -> list[object]:
             return self.body.replay(values, for_test, now)
 
-        made: list[Any] = [value_of(s, values) for s in self.start]
+        made: list[object] = [value_of(s, values) for s in self.start]
         again = None if any(control.is_traced(value) for value in made) else more(*made)
         if again is None or control.is_traced(again):
             made = control.while_loop(more, step, made)
@@ -166,23 +166,34 @@ class LoopOp(Op):
                 made = step(*made)
                 again = more(*made)
         for variable, value in zip(self.outputs, made, strict=True):
-            values[id(variable)] = value
+            values[id(variable)] = value if isinstance(value, Tensor) else wrap(as_array(value))
 
 
 def record_loop(
     test: Callable[..., object], body: Callable[..., object], start: Sequence[object]
 ) -> list[Any]:
-    """Append a loop; returns its variables after it."""
-    inputs = [variable_like(s, "loop") for s in start]
+    """Append a loop; returns its variables after it, which may be in lists and dicts."""
+    leaves, tree = jax.tree_util.tree_flatten(list(start), is_leaf=lambda v: v is None)
+    inputs = [variable_like(leaf, "loop") for leaf in leaves]
 
-    def step(*given: object) -> list[object]:
-        made = body(*given)
-        return list(made) if isinstance(made, list | tuple) else [made]
+    def tests(*values: object) -> object:
+        return test(*jax.tree_util.tree_unflatten(tree, values))
 
-    tested, stepped = RecordedFunction(test, inputs), RecordedFunction(step, inputs)
-    results = [variable_like(s, "while") for s in start]
-    default_main_program().ops.append(LoopOp(tested, stepped, list(start), results))
-    return results
+    def step(*values: object) -> list[object]:
+        results = body(*jax.tree_util.tree_unflatten(tree, values))
+        return list(results) if isinstance(results, list | tuple) else [results]
+
+    tested, stepped = RecordedFunction(tests, inputs), RecordedFunction(step, inputs)
+    if stepped.tree != tree:
+        raise InputError(
+            "the body of a loop returns another structure than its variables have",
+            where="while_loop",
+            received=str(stepped.tree),
+            allowed=str(tree),
+        )
+    results = [variable_like(leaf, "while") for leaf in leaves]
+    default_main_program().ops.append(LoopOp(tested, stepped, leaves, results))
+    return jax.tree_util.tree_unflatten(tree, results)
 
 
 control.recorded.cond, control.recorded.loop = record_cond, record_loop

@@ -69,6 +69,9 @@ def save_inference_model(
     """
     if not isinstance(path_prefix, str) or path_prefix.endswith("/"):
         raise ValueError(f"'path_prefix' should be a string, and no directory, received {path_prefix!r}")
+    for ending in (".pdmodel", ".pdiparams"):
+        if Path(path_prefix + ending).is_dir():
+            raise ValueError(f"'{path_prefix}{ending}' is an existing directory.")
     program = kwargs.get("program") or default_main_program()
     if isinstance(program, CompiledProgram):
         program = program._program

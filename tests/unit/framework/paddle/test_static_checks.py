@@ -185,6 +185,9 @@ def test_what_inference_models_are_saved_from(static: None, tmp_path: Path):
     for bad in ((None, x, out), (f"{prefix}/", x, out), (prefix, "x", out), (prefix, [x], ["out"])):
         with pytest.raises(ValueError, match="should be"):
             save(*bad, executor)  # type: ignore[arg-type]
+    (tmp_path / "folder.pdmodel").mkdir()
+    with pytest.raises(ValueError, match="existing directory"):
+        save(str(tmp_path / "folder"), x, out, executor)
     for bad in ((None, x, out), (paddle.static.default_main_program(), "x", out)):
         with pytest.raises(TypeError, match="type must be"):
             paddle.static.normalize_program(*bad)  # type: ignore[arg-type]

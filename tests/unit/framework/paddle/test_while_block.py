@@ -103,6 +103,17 @@ def test_arrays_that_were_written_before_are_read_in_nested_loops() -> None:
     assert run(paddle.tensor.array_read(array, zero)) == [[64, 128, 192]]
 
 
+def test_variables_of_loops_in_dicts_and_lists() -> None:
+    x = static.data("x", [3])
+    start = [paddle.zeros([1], "int64"), {"sum": x}, [[x]]]
+    step, sums, nested = static.nn.while_loop(
+        lambda i, d, n: i < 3, lambda i, d, n: [i + 1, {"sum": d["sum"] + n[0][0]}, n], start
+    )
+    assert run(step, sums["sum"], nested[0][0]) == [[3], [0, 4, 8], [0, 1, 2]]
+    with pytest.raises(ValueError, match="another structure"):
+        static.nn.while_loop(lambda i, d, n: i < 3, lambda i, d, n: [i + 1, d], start)
+
+
 def test_the_condition_is_one_boolean() -> None:
     for condition in (paddle.full([2], True, "bool"), paddle.full([1], 1.0)):
         with pytest.raises(TypeError, match="cond"):
