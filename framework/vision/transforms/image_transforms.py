@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
 from framework.core.errors import ConfigError, ShapeError
 from framework.core.host_rng import host_rng
@@ -547,11 +546,10 @@ class RandomErasing(BaseTransform):
     def _paint(self, img: ImageLike, h: int, w: int) -> np.ndarray:
         if not isinstance(self.value, str):
             return np.asarray(self.value)
-        pixels = np.asarray(img.crop((0, 0, 1, 1)) if isinstance(img, Image.Image) else img[:1, :1])
-        shape = (h, w, *pixels.shape[2:])
-        if pixels.dtype.kind in "iu":
-            return host_rng().integers(0, np.iinfo(pixels.dtype).max, shape, endpoint=True)
-        return host_rng().standard_normal(shape)
+        pixel, dtype = F.describe_pixels(img)
+        if dtype.kind in "iu":
+            return host_rng().integers(0, np.iinfo(dtype).max, (h, w, *pixel), endpoint=True)
+        return host_rng().standard_normal((h, w, *pixel))
 
 
 def check_range(
