@@ -403,6 +403,8 @@ class RandomRotation(BaseTransform):
     ) -> None:
         super().__init__(keys)
         self.degrees = check_angles(degrees, "RandomRotation.degrees")
+        if center is not None:
+            F.check_numbers(center, 2, "RandomRotation.center")
         self.interpolation, self.expand, self.center, self.fill = interpolation, expand, center, fill
 
     def _apply_image(self, img: ImageLike) -> ImageLike:
@@ -445,6 +447,8 @@ class RandomAffine(BaseTransform):
             pair = check_angles(shear, "RandomAffine.shear")
         self.shear = (pair, other)
         F.check_choice(interpolation, ("nearest", "bilinear", "bicubic"), "RandomAffine.interpolation")
+        if center is not None:
+            F.check_numbers(center, 2, "RandomAffine.center")
         self.interpolation, self.center = interpolation, center
         self.fill = 0 if fill is None else fill
 
