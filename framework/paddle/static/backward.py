@@ -49,7 +49,9 @@ class GradientOp(Op):
         for present, output in zip(self.sources, self.outputs, strict=True):
             if present is source:
                 return output
-        if source.stop_gradient or not any(source in _below(program, target, self.barred) for target in self.targets):
+        if source.stop_gradient or not any(
+            source in _below(program, target, self.barred) for target in self.targets
+        ):
             return None
         (output,) = _gradient_variables(program, [source])
         self.sources, self.outputs = [*self.sources, source], [*self.outputs, output]
