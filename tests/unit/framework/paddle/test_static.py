@@ -94,6 +94,18 @@ def test_what_is_fed_to_a_tensor_that_stays_becomes_its_value():
         executor.run(feed={"kept": np.zeros(3)}, fetch_list=[total])
 
 
+def test_results_of_a_layer_with_a_name_have_it():
+    x = static.data("x", [2, 4])
+    for layer in (
+        paddle.nn.Sigmoid(name="own"),
+        paddle.nn.Linear(4, 4, name="own"),
+        paddle.nn.ReLU(name="own"),
+    ):
+        assert layer(x).name.startswith("own.tmp_")
+    assert paddle.nn.L1Loss(name="own")(x, x).name.startswith("own.tmp_")
+    assert not paddle.nn.Tanh()(x).name.startswith("own")
+
+
 def test_transforms_of_real_numbers_take_theirs():
     for transform, kind in (
         (paddle.fft.hfft, "float32"),
