@@ -119,7 +119,7 @@ class Executor:
         if use_prune and not program.optimizers():
             program = _pruned(program, fetches)
         fed = {name: value for read in program.readers for name, value in read().items()} | _merged(feed)
-        fed = _write_kept(program, fed)
+        fed = _write_persistent(program, fed)
         computes = any(op.computes for op in program.ops)
         if computes and (unknown := sorted(set(fed) - set(program.data))):
             log.warning("the program has no inputs %s: what is fed to them is not used", ", ".join(unknown))
@@ -232,22 +232,22 @@ def _flat(fetches: Fetched) -> list[Tensor | str]:
     return [item for fetch in fetches for item in _flat(fetch)]
 
 
-def _write_kept(program: Program, fed: Mapping[str, TensorLike]) -> dict[str, TensorLike]:
+def _write_persistent(program: Program, fed: Mapping[str, TensorLike]) -> dict[str, TensorLike]:
     """What is fed to inputs; what is fed to a Tensor that stays between runs becomes its value, as in Paddle."""
     others = set(fed) - set(program.data)
-    kept = {t.name: t for t in program.list_vars() if t.name in others} if others else {}
-    for name, tensor in kept.items():
+    persistent = {t.name: t for t in program.list_vars() if t.name in others} if others else {}
+    for name, tensor in persistent.items():
         if isinstance(tensor._value, Symbol):
             continue
-        given = np.asarray(fed[name])
-        if given.shape != tuple(tensor.shape):
+        array = np.asarray(fed[name])
+        if array.shape != tuple(tensor.shape):
             raise InputError(
                 "what is fed has another shape than the variable",
                 where=name,
-                received=list(given.shape),
+                received=list(array.shape),
                 allowed=list(tensor.shape),
             )
-        tensor._value = as_array(given, tensor.dtype)
+        tensor._value = as_array(array, tensor.dtype)
         others.discard(name)
     return {name: value for name, value in fed.items() if name in program.data or name in others}
 

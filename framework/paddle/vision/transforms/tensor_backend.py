@@ -26,6 +26,10 @@ _GRAY = np.array([0.2989, 0.587, 0.114], np.float32).reshape(3, 1, 1)
 _MODES = {"constant": "constant", "edge": "replicate", "reflect": "reflect"}
 
 
+class UnknownSizeError(ShapeError, NotImplementedError):
+    """A variable of a static program has no size yet that decides what a transform computes."""
+
+
 def check_image(img: Tensor, where: str) -> Tensor:
     """The Tensor. Raises: ShapeError, where it has another rank than an image or a batch."""
     if img.ndim not in (3, 4):
@@ -42,13 +46,15 @@ def image_size(img: Tensor) -> tuple[int, int]:
     """(height, width).
 
     Raises:
-        NotImplementedError: a variable of a static program does not know them.
+        UnknownSizeError: a variable of a static program does not know them.
     """
     height, width = img.shape[-2:]
     if min(height, width) <= 0:
-        raise NotImplementedError(
-            f"transforms: the height and the width of a variable must be known and above 0, received {img.shape}: "
-            "give paddle.static.data its sizes"
+        raise UnknownSizeError(
+            "the height and the width of a variable must be known and above 0",
+            where="paddle.vision.transforms",
+            received=img.shape,
+            fix="give paddle.static.data its sizes",
         )
     return height, width
 
@@ -110,8 +116,8 @@ def pad(img: Tensor, borders: tuple[int, int, int, int], fill: Color, mode: str)
 
 def crop(img: Tensor, top: int, left: int, height: int, width: int) -> Tensor:
     """The part of the image; what lies beyond the image is left out, as in Paddle."""
-    part = (..., slice(top, top + height), slice(left, left + width))
-    return wrap(as_array(img.numpy()[part], img.dtype)) if has_pixels(img) else img[part]
+    rectangle = (..., slice(top, top + height), slice(left, left + width))
+    return wrap(as_array(img.numpy()[rectangle], img.dtype)) if has_pixels(img) else img[rectangle]
 
 
 def hflip(img: Tensor) -> Tensor:
@@ -187,13 +193,13 @@ def _turn_hue(img: Tensor, factor: float) -> Tensor:
     hue = search.where(value == red, (green - blue) / divisor, to_green) / 6.0 + float(factor)
     hue = (hue - hue.floor()) * 6.0
     # A channel falls from `value` by saturation over a third of the circle that is its own.
-    parts = []
+    channels = []
     for start in (5.0, 3.0, 1.0):
         angle = hue + start
         angle = angle - (angle / 6.0).floor() * 6.0
         share = arithmetic.minimum(angle, 4.0 - angle).clip(0.0, 1.0)
-        parts.append(value * (1.0 - saturation * share))
-    return joining.stack(parts, -3)
+        channels.append(value * (1.0 - saturation * share))
+    return joining.stack(channels, -3)
 
 
 def rotate(
