@@ -201,11 +201,15 @@ class Orthogonal(Initializer):
     gain: float = 1.0
 
     def __call__(self, rng: np.random.Generator, shape: Shape) -> np.ndarray:
+        return self.in_float64(rng, shape).astype(np.float32)
+
+    def in_float64(self, rng: np.random.Generator, shape: Shape) -> np.ndarray:
+        """The values before they are rounded to float32, which are orthonormal to the digits of float64."""
         check_fill("Orthogonal", shape, len(shape) >= 2, "two dimensions or more")
         rows, cols = shape[0], math.prod(shape[1:])
         q, r = np.linalg.qr(rng.standard_normal((max(rows, cols), min(rows, cols))))
         q = q * np.sign(np.diag(r))
-        return (self.gain * (q if rows >= cols else q.T)).reshape(shape).astype(np.float32)
+        return (self.gain * (q if rows >= cols else q.T)).reshape(shape)
 
 
 @dataclass(frozen=True)

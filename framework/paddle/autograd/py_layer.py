@@ -131,7 +131,7 @@ def _tensors(slot: Any) -> Iterable[Tensor]:
 class PyLayerNode(Node):
     """Runs the user's `backward` with Tensors."""
 
-    __slots__ = ("chosen", "count", "ctx", "kind", "slots", "specs", "wanted")
+    __slots__ = ("chosen", "count", "ctx", "kind", "slots", "specs", "stopped", "wanted")
 
     def __init__(
         self,
@@ -155,6 +155,7 @@ class PyLayerNode(Node):
         self.kind, self.count, self.chosen = kind, count, tuple(chosen)
         self.ctx: PyLayer | None = ctx
         self.slots = [isinstance(slot, Tensor) for slot in slots]
+        self.stopped = [isinstance(slot, Tensor) and slot.stop_gradient for slot in slots]
         self.specs = [(tuple(t._value.shape), t._value.dtype) for t in outputs]
 
     def pull(self, cotangents: Sequence[Cotangent | None], create_graph: bool) -> Sequence[Cotangent | None]:
@@ -177,7 +178,22 @@ class PyLayerNode(Node):
                 f"(InvalidArgument) {self.kind.__name__}.backward returned {len(gradients)} gradients, forward took "
                 f"{len(self.slots)} Tensors"
             )
+        self._check_stopped(gradients)
         return list(self._distributed(gradients, create_graph))
+
+    def _check_stopped(self, gradients: Sequence[object]) -> None:
+        """Raises: ValueError, as Paddle, where a gradient is returned at the position of another Tensor."""
+        for index, stopped in enumerate(self.stopped):
+            if stopped and index < len(gradients) and gradients[index] is not None:
+                raise ValueError(
+                    f"(InvalidArgument) {self.kind.__name__}.backward returned a gradient at position {index}, where "
+                    "forward took a Tensor with stop_gradient = True: return None there"
+                )
+            if self.slots[index] and not stopped and index >= len(gradients):
+                raise ValueError(
+                    f"(InvalidArgument) {self.kind.__name__}.backward returned {len(gradients)} gradients, forward "
+                    f"took a Tensor that wants one at position {index}: return a gradient or None there"
+                )
 
     def _fill(self, given: list[Tensor | None]) -> None:
         """Zeros for outputs that are not differentiable; their shape is not kept, so one element."""

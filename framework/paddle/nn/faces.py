@@ -9,6 +9,7 @@ layer prints.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -20,6 +21,8 @@ from framework.core.foreign_names import constructor_arguments
 from framework.core.rng import uncounted_initializers
 from framework.nn.leaf import LeafLayer, Row, leading_inputs, leaf_class, make_row
 from framework.paddle._kernel.dtypes import get_default_dtype
+from framework.paddle._kernel.mode import mode
+from framework.paddle._kernel.settings import name_results
 from framework.paddle._kernel.tensor import Parameter
 from framework.paddle.nn import functional as F
 from framework.paddle.nn.functional.face import channels_first_text
@@ -30,6 +33,12 @@ if TYPE_CHECKING:
     pass
 
 _ATTRIBUTES = ("weight_attr", "bias_attr")
+
+
+def _name_outputs(name: str, layer: Layer, inputs: tuple[object, ...], outputs: object) -> None:
+    """In a static program the results of a layer with a name have it, as in Paddle."""
+    if mode.recorder is not None and not any(outputs is one for one in inputs):
+        name_results(outputs, name)
 
 
 class Face(Layer):
@@ -46,6 +55,8 @@ class Face(Layer):
         for name, value in settings.items():
             setattr(self, self._row.attributes[name], value)
         self._create(settings)
+        if settings.get("name"):
+            self.register_forward_post_hook(functools.partial(_name_outputs, str(settings["name"])))
 
     def _parameter_type(self) -> str:
         return "float32"

@@ -57,8 +57,7 @@ class _Constant(_Face):
     core: core.Constant
 
     def values(self, shape: Shape) -> np.ndarray:
-        value = self.core.value
-        return np.full(shape, value, np.float32 if isinstance(value, float) else np.float64)
+        return np.full(shape, self.core.value, np.float64)
 
 
 class _Assign(_Face):
@@ -92,6 +91,13 @@ class _Uniform(_Face):
         return core.Uniform(low, high)
 
 
+class _Orthogonal(_Face):
+    core: core.Orthogonal
+
+    def values(self, shape: Shape) -> np.ndarray:
+        return self.core.in_float64(next_initializer_rng(), shape)
+
+
 class _Bilinear(_Face):
     """Of images, with a square kernel."""
 
@@ -123,7 +129,7 @@ XavierUniform = _face(core.XavierUniform, _FANS)
 XavierNormal = _face(core.XavierNormal, _FANS)
 KaimingUniform = _face(core.KaimingUniform, _KAIMING, name=False)
 KaimingNormal = MSRAInitializer = _face(core.KaimingNormal, _KAIMING, name=False)
-Orthogonal = _face(core.Orthogonal, "gain")
+Orthogonal = _face(core.Orthogonal, "gain", _Orthogonal)
 Dirac = _face(core.Dirac, "groups")
 Bilinear = _face(core.Bilinear, base=_Bilinear, name=False)
 

@@ -76,8 +76,9 @@ def where_(
     condition: Tensor, x: Tensor | None = None, y: Tensor | None = None, name: str | None = None
 ) -> Tensor:
     """`where` that replaces x."""
-    if x is None or y is None:
-        raise ShapeError("x and y are needed", where="paddle.where_", received="None")
+    if not (isinstance(x, Tensor) and isinstance(y, Tensor)):
+        received = f"{type(x).__name__}, {type(y).__name__}"
+        raise ShapeError("x and y are needed, both Tensors", where="paddle.where_", received=received)
     result = broadcast_to(_where(condition, x, y), x.shape)
     return result if is_variable(x, "where_") else replace_value(x, result)
 

@@ -327,6 +327,10 @@ class AssertOp(Op):
 
     def replay(self, values: Values, for_test: bool) -> None:
         condition, *data = [value_of(t, values) for t in self.inputs]
+        if condition.size != 1:
+            raise ShapeError(
+                "the condition of Assert is one value", where="Executor.run", received=list(condition.shape)
+            )
         if bool(condition.numpy().all()):
             return
         count = None if self.summarize < 0 else self.summarize

@@ -15,6 +15,7 @@ from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.errors import ArgumentTypeError
 from framework.paddle._kernel.lod_tensor import LoDTensor
 from framework.paddle._kernel.mode import mode, recorder_scope
+from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.jit.program import trace
 from framework.paddle.jit.recording import shape_and_type
@@ -118,6 +119,7 @@ class Executor:
         if use_prune and not program.optimizers():
             program = _pruned(program, fetches)
         fed = {name: value for read in program.readers for name, value in read().items()} | _merged(feed)
+        fed = _write_persistent(program, fed)
         computes = any(op.computes for op in program.ops)
         if computes and (unknown := sorted(set(fed) - set(program.data))):
             log.warning("the program has no inputs %s: what is fed to them is not used", ", ".join(unknown))
@@ -228,6 +230,26 @@ def _flat(fetches: Fetched) -> list[Tensor | str]:
     if not isinstance(fetches, list | tuple):
         return [] if fetches is None else [fetches]
     return [item for fetch in fetches for item in _flat(fetch)]
+
+
+def _write_persistent(program: Program, fed: Mapping[str, TensorLike]) -> dict[str, TensorLike]:
+    """What is fed to inputs; what is fed to a Tensor that stays between runs becomes its value, as in Paddle."""
+    others = set(fed) - set(program.data)
+    persistent = {t.name: t for t in program.list_vars() if t.name in others} if others else {}
+    for name, tensor in persistent.items():
+        if isinstance(tensor._value, Symbol):
+            continue
+        array = np.asarray(fed[name])
+        if array.shape != tuple(tensor.shape):
+            raise InputError(
+                "what is fed has another shape than the variable",
+                where=name,
+                received=list(array.shape),
+                allowed=list(tensor.shape),
+            )
+        tensor._value = as_array(array, tensor.dtype)
+        others.discard(name)
+    return {name: value for name, value in fed.items() if name in program.data or name in others}
 
 
 def _merged(feed: Mapping[str, TensorLike] | Sequence[Mapping[str, TensorLike]] | None) -> dict[str, Any]:

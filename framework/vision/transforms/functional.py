@@ -30,6 +30,27 @@ ImageLike = np.ndarray | Image.Image
 PADDING_MODES = ("constant", "edge", "reflect", "symmetric")
 
 
+class ImageKindError(InputError, TypeError):
+    """What should be an image is none."""
+
+
+class ArgumentKindError(ConfigError, TypeError):
+    """An argument of a transform is of another kind."""
+
+
+_operations: dict[type, ModuleType] = {}
+
+
+def register_images(kind: type, operations: ModuleType) -> None:
+    """Let images of another kind through all functions and classes: `operations` has the functions of `pil_backend`,
+    and `check_image`, `image_size`, `describe_pixels` and `erase` as they are here."""
+    _operations[kind] = operations
+
+
+def _registered(img: object) -> ModuleType | None:
+    return next((operations for kind, operations in _operations.items() if isinstance(img, kind)), None)
+
+
 @runtime_checkable
 class _ArrayLike(Protocol):
     def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray: ...
@@ -39,10 +60,12 @@ def check_image(img: object, where: str) -> ImageLike:
     """The array or the PIL image.
 
     Raises:
-        InputError: it is neither. ShapeError: the array has another rank, or no pixels.
+        ImageKindError: it is neither. ShapeError: the array has another rank, or no pixels.
     """
     if isinstance(img, Image.Image):
         return img
+    if (operations := _registered(img)) is not None:
+        return operations.check_image(img, where)
     if isinstance(img, Sample):
         raise InputError(
             "transforms in Paddle's spelling take images",
@@ -52,7 +75,7 @@ def check_image(img: object, where: str) -> ImageLike:
             fix="the transforms of Samples are in framework.vision.sample_transforms, under the same names",
         )
     if not isinstance(img, _ArrayLike):
-        raise InputError(
+        raise ImageKindError(
             "the image must be an array or a PIL image",
             where=where,
             received=type(img).__name__,
@@ -78,14 +101,26 @@ def is_pil_image(img: object) -> bool:
 
 def _library(img: ImageLike) -> ModuleType:
     """The module with the operations on this kind of image."""
-    return pil if isinstance(img, Image.Image) else arrays
+    if isinstance(img, Image.Image):
+        return pil
+    return arrays if isinstance(img, np.ndarray) else _registered(img) or arrays
 
 
 def image_size(img: ImageLike) -> tuple[int, int]:
     """(height, width)."""
     if isinstance(img, Image.Image):
         return img.height, img.width
-    return img.shape[0], img.shape[1]
+    if isinstance(img, np.ndarray):
+        return img.shape[0], img.shape[1]
+    return _library(img).image_size(img)
+
+
+def describe_pixels(img: ImageLike) -> tuple[tuple[int, ...], np.dtype]:
+    """The shape of one pixel, () or (C,), and its type."""
+    if not isinstance(img, Image.Image | np.ndarray):
+        return _library(img).describe_pixels(img)
+    pixels = np.asarray(img.crop((0, 0, 1, 1)) if isinstance(img, Image.Image) else img[:1, :1])
+    return pixels.shape[2:], pixels.dtype
 
 
 def to_tensor(pic: ImageLike, data_format: str = "HWC") -> np.ndarray:
@@ -112,6 +147,7 @@ def resize(img: ImageLike, size: int | Sequence[int], interpolation: str = "bili
             return img
         size_hw = (int(size * height / width), size) if width < height else (size, int(size * width / height))
     else:
+        _check_kind(size, (list, tuple, np.ndarray), "resize.size")
         size_hw = check_pair(size, "resize.size")
     if min(size_hw) < 1:
         raise ConfigError(
@@ -130,6 +166,8 @@ def pad(
     others, as in Paddle); "edge" repeats the last pixels; "reflect" mirrors without, "symmetric" with the edge.
     """
     img = check_image(img, "pad")
+    _check_kind(padding_mode, str, "pad.padding_mode")
+    _check_kind(fill, (int, float, str, list, tuple, np.ndarray, np.number), "pad.fill")
     check_choice(padding_mode, PADDING_MODES, "pad.padding_mode")
     borders = expand_borders(padding)
     return _library(img).pad(img, borders, fill, padding_mode)
@@ -168,7 +206,7 @@ def vflip(img: ImageLike) -> ImageLike:
 
 def _colour_library(img: ImageLike) -> ModuleType:
     """Paddle has rules of its own for PIL images, for bytes and for floats."""
-    return _library(img) if isinstance(img, Image.Image) or img.dtype.kind != "f" else floats
+    return floats if isinstance(img, np.ndarray) and img.dtype.kind == "f" else _library(img)
 
 
 def adjust_brightness(img: ImageLike, brightness_factor: float) -> ImageLike:
@@ -227,12 +265,12 @@ def affine(
     shears = (shear, 0.0) if isinstance(shear, int | float) else tuple(shear)
     shears = shears * 2 if len(shears) == 1 else check_numbers(shears, 2, "affine.shear")
     check_interpolation(img, interpolation, "affine")
-    if isinstance(img, Image.Image):
-        middle = (img.width * 0.5, img.height * 0.5)
-        about = middle if center is None else check_numbers(center, 2, "affine.center")
-        matrix = _invert_affine(about, angle, translate, scale, shears)
-        return pil.transform(img, matrix, interpolation, fill)
-    return arrays.affine(img, angle, translate, scale, (shears[0], shears[1]), interpolation, fill)
+    if isinstance(img, np.ndarray):
+        return arrays.affine(img, angle, translate, scale, (shears[0], shears[1]), interpolation, fill)
+    height, width = image_size(img)
+    about = (width * 0.5, height * 0.5) if center is None else check_numbers(center, 2, "affine.center")
+    matrix = _invert_affine(about, angle, translate, scale, shears)
+    return _library(img).transform(img, matrix, interpolation, fill)
 
 
 def rotate(
@@ -274,9 +312,9 @@ def perspective(
             received=f"startpoints {list(start.shape)}, endpoints {list(end.shape)}",
             allowed="[4, 2] each",
         )
-    if isinstance(img, Image.Image):
-        return pil.transform(img, _solve_perspective(start, end), interpolation, fill)
-    return arrays.perspective(img, start, end, interpolation, fill)
+    if isinstance(img, np.ndarray):
+        return arrays.perspective(img, start, end, interpolation, fill)
+    return _library(img).transform(img, _solve_perspective(start, end), interpolation, fill)
 
 
 def to_grayscale(img: ImageLike, num_output_channels: int = 1) -> ImageLike:
@@ -333,6 +371,8 @@ def erase(
     `v` is what numpy broadcasts to [h, w, C]. `inplace` changes an array itself; PIL images are copied.
     """
     img = check_image(img, "erase")
+    if not isinstance(img, Image.Image | np.ndarray):
+        return _library(img).erase(img, i, j, h, w, v, inplace)
     pixels = np.array(img) if isinstance(img, Image.Image) or not inplace else img
     pixels[i : i + h, j : j + w, ...] = np.asarray(v).astype(pixels.dtype)
     return Image.fromarray(pixels) if isinstance(img, Image.Image) else pixels
@@ -340,6 +380,7 @@ def erase(
 
 def expand_borders(padding: int | Sequence[int]) -> tuple[int, int, int, int]:
     """(left, top, right, bottom) of Paddle's forms. Raises: ConfigError."""
+    _check_kind(padding, (int, list, tuple, np.ndarray), "pad.padding")
     widths = (padding,) if isinstance(padding, int) else tuple(padding)
     if len(widths) not in (1, 2, 4) or any(width < 0 for width in widths):
         raise ConfigError(
@@ -350,6 +391,17 @@ def expand_borders(padding: int | Sequence[int]) -> tuple[int, int, int, int]:
         )
     left, top, right, bottom = widths * (4 // len(widths))
     return left, top, right, bottom
+
+
+def _check_kind(value: object, kinds: type | tuple[type, ...], where: str) -> None:
+    if not isinstance(value, kinds):
+        names = [kind.__name__ for kind in (kinds if isinstance(kinds, tuple) else (kinds,))]
+        raise ArgumentKindError(
+            "an argument of another kind is needed",
+            where=where,
+            received=repr(value),
+            allowed=", ".join(names),
+        )
 
 
 def check_choice(value: object, allowed: Sequence[object], where: str) -> None:

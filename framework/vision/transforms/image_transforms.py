@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
 from framework.core.errors import ConfigError, ShapeError
 from framework.core.host_rng import host_rng
@@ -404,6 +403,8 @@ class RandomRotation(BaseTransform):
     ) -> None:
         super().__init__(keys)
         self.degrees = check_angles(degrees, "RandomRotation.degrees")
+        if center is not None:
+            F.check_numbers(center, 2, "RandomRotation.center")
         self.interpolation, self.expand, self.center, self.fill = interpolation, expand, center, fill
 
     def _apply_image(self, img: ImageLike) -> ImageLike:
@@ -446,6 +447,8 @@ class RandomAffine(BaseTransform):
             pair = check_angles(shear, "RandomAffine.shear")
         self.shear = (pair, other)
         F.check_choice(interpolation, ("nearest", "bilinear", "bicubic"), "RandomAffine.interpolation")
+        if center is not None:
+            F.check_numbers(center, 2, "RandomAffine.center")
         self.interpolation, self.center = interpolation, center
         self.fill = 0 if fill is None else fill
 
@@ -547,11 +550,10 @@ class RandomErasing(BaseTransform):
     def _paint(self, img: ImageLike, h: int, w: int) -> np.ndarray:
         if not isinstance(self.value, str):
             return np.asarray(self.value)
-        pixels = np.asarray(img.crop((0, 0, 1, 1)) if isinstance(img, Image.Image) else img[:1, :1])
-        shape = (h, w, *pixels.shape[2:])
-        if pixels.dtype.kind in "iu":
-            return host_rng().integers(0, np.iinfo(pixels.dtype).max, shape, endpoint=True)
-        return host_rng().standard_normal(shape)
+        pixel, dtype = F.describe_pixels(img)
+        if dtype.kind in "iu":
+            return host_rng().integers(0, np.iinfo(dtype).max, (h, w, *pixel), endpoint=True)
+        return host_rng().standard_normal((h, w, *pixel))
 
 
 def check_range(

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from framework.paddle._kernel.tensor import Tensor
+import numpy as np
+
+from framework.paddle._kernel.symbol import Symbol
+from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.vision.transforms import functional as F
 from framework.paddle.vision.transforms.functional import ImageOrTensor
+from framework.paddle.vision.transforms.tensor_backend import has_pixels
 from framework.vision.transforms import image_transforms as core
 from framework.vision.transforms.image_transforms import BaseTransform as BaseTransform
 from framework.vision.transforms.image_transforms import Compose as Compose
@@ -16,11 +21,23 @@ Keys = Sequence[str] | None
 Kind = TypeVar("Kind", bound=BaseTransform)
 
 
-def _on_tensors(kind: type[Kind]) -> type[Kind]:
-    """The core's transform of images, on Tensors too."""
+def _drawing(kind: type[Kind]) -> type[Kind]:
+    """The core's transform, which says where it draws once and for all: a static program holds what is computed, and
+    this draws on the host before."""
 
     def _apply_image(self: object, img: ImageOrTensor) -> ImageOrTensor:
-        return F.on_tensors(kind._apply_image.__get__(self))(img)  # type: ignore[attr-defined]
+        if isinstance(img, Tensor) and isinstance(img._value, Symbol):
+            warnings.warn(
+                f"{kind.__name__} draws while the static program is built, and each run of the program uses what it "
+                "drew: call it on the batches instead",
+                stacklevel=3,
+            )
+        apply = kind._apply_image.__get__(self)  # type: ignore[attr-defined]
+        if kind is core.RandomResizedCrop and isinstance(img, Tensor) and img.ndim == 3 and has_pixels(img):
+            # On the host, which has no program to compile for each size of the part that it draws.
+            scaled = apply(np.ascontiguousarray(np.moveaxis(img.numpy(), 0, -1)))
+            return wrap(as_array(np.moveaxis(scaled.reshape(*scaled.shape[:2], -1), -1, 0), img.dtype))
+        return apply(img)
 
     doc = f"`{kind.__name__}` of the core, on Tensors too."
     body = {"__module__": __name__, "__doc__": doc, "_apply_image": _apply_image}
@@ -62,20 +79,20 @@ class Transpose(core.Transpose):
         return img.transpose(list(self.order)) if isinstance(img, Tensor) else super()._apply_image(img)
 
 
-BrightnessTransform = _on_tensors(core.BrightnessTransform)
-CenterCrop = _on_tensors(core.CenterCrop)
-ColorJitter = _on_tensors(core.ColorJitter)
-ContrastTransform = _on_tensors(core.ContrastTransform)
-Grayscale = _on_tensors(core.Grayscale)
-HueTransform = _on_tensors(core.HueTransform)
-Pad = _on_tensors(core.Pad)
-RandomAffine = _on_tensors(core.RandomAffine)
-RandomCrop = _on_tensors(core.RandomCrop)
-RandomErasing = _on_tensors(core.RandomErasing)
-RandomHorizontalFlip = _on_tensors(core.RandomHorizontalFlip)
-RandomPerspective = _on_tensors(core.RandomPerspective)
-RandomResizedCrop = _on_tensors(core.RandomResizedCrop)
-RandomRotation = _on_tensors(core.RandomRotation)
-RandomVerticalFlip = _on_tensors(core.RandomVerticalFlip)
-Resize = _on_tensors(core.Resize)
-SaturationTransform = _on_tensors(core.SaturationTransform)
+BrightnessTransform = _drawing(core.BrightnessTransform)
+CenterCrop = core.CenterCrop
+ColorJitter = _drawing(core.ColorJitter)
+ContrastTransform = _drawing(core.ContrastTransform)
+Grayscale = core.Grayscale
+HueTransform = _drawing(core.HueTransform)
+Pad = core.Pad
+RandomAffine = _drawing(core.RandomAffine)
+RandomCrop = _drawing(core.RandomCrop)
+RandomErasing = _drawing(core.RandomErasing)
+RandomHorizontalFlip = _drawing(core.RandomHorizontalFlip)
+RandomPerspective = _drawing(core.RandomPerspective)
+RandomResizedCrop = _drawing(core.RandomResizedCrop)
+RandomRotation = _drawing(core.RandomRotation)
+RandomVerticalFlip = _drawing(core.RandomVerticalFlip)
+Resize = core.Resize
+SaturationTransform = _drawing(core.SaturationTransform)

@@ -187,3 +187,37 @@ def test_an_assigned_gradient_is_a_copy() -> None:
     assert x.grad is not None and not x.grad.stop_gradient
     (x * 2).backward()
     assert float(x.grad) == 5 and float(gradient) == 3 and gradient.stop_gradient
+
+
+# What 2.6.2 says to the gradients that `backward` returns for two Tensors.
+@pytest.mark.parametrize(
+    ("stops", "returned", "position"),
+    [
+        ((False, False), lambda d: d, 1),
+        ((False, False), lambda d: None, 1),
+        ((True, False), lambda d: (d, d), 0),
+        ((True, False), lambda d: 1, 0),
+        ((False, True), lambda d: (d, d), 1),
+        ((False, True), lambda d: d, None),
+        ((False, False), lambda d: (d, None), None),
+    ],
+)
+def test_backward_of_a_py_layer_returns_a_gradient_for_each_tensor_that_wants_one(stops, returned, position):
+    class Sum(paddle.autograd.PyLayer):
+        @staticmethod
+        def forward(ctx, x, y):
+            return x + y
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return returned(gradient)
+
+    x, y = (paddle.to_tensor([1.0, 2.0], stop_gradient=stop) for stop in stops)
+    total = Sum.apply(x, y).sum()
+    if position is None:
+        total.backward()
+        np.testing.assert_array_equal(x.grad.numpy(), [1, 1])
+        assert y.grad is None
+        return
+    with pytest.raises(ValueError, match=f"position {position}"):
+        total.backward()

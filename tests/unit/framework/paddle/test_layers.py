@@ -102,7 +102,10 @@ def test_initializers_have_their_moments(initializer: Any, mean: float, std: flo
 
 def test_structured_initializers() -> None:
     square = paddle.create_parameter([4, 6], "float64", default_initializer=init.Orthogonal(2.0)).numpy()
-    np.testing.assert_allclose(square @ square.T, 4 * np.eye(4), atol=1e-5)
+    np.testing.assert_allclose(square @ square.T, 4 * np.eye(4), atol=1e-12)
+    assert (
+        paddle.create_parameter([2], "float64", default_initializer=init.Constant(0.1)).numpy() == 0.1
+    ).all()
     weight = paddle.create_parameter([2, 2, 3], "float32", default_initializer=init.Dirac()).numpy()
     np.testing.assert_array_equal(weight[:, :, 1], np.eye(2))
     taken = paddle.create_parameter([9], "float32", default_initializer=init.Assign([1, 2])).numpy()

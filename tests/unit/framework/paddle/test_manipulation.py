@@ -141,6 +141,9 @@ def test_in_place_forms_replace_the_value() -> None:
     assert square.tolist() == [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]
     number = Tensor([1.0, 2.0])
     paddle.where_(Tensor([True, False]), number, Tensor([8.0, 9.0]))
+    for pair in ((2.0, number), (number, 2.0), (number, None)):
+        with pytest.raises(ValueError, match="both Tensors"):
+            paddle.where_(Tensor([True, False]), *pair)
     assert number.tolist() == [1.0, 9.0]
 
 

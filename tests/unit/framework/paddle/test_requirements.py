@@ -57,6 +57,8 @@ ROWS: tuple[tuple[type[Exception], tuple[Callable[[], object], ...]], ...] = (
             lambda: t(1, 2, d="bool").logical_and_(t(2, 2, d="bool")),
             lambda: paddle.linalg.lstsq(t(2, 2), t(2, 2, d="float64")),
             lambda: F.max_pool2d(t(1, 2, 4, 4), 2, padding="VALID", ceil_mode=True),
+            lambda: F.max_pool1d(t(1, 2, 4), 2, padding="VALID", ceil_mode=True),
+            lambda: F.avg_pool3d(t(1, 2, 4, 4, 4), 2, padding="valid", ceil_mode=True),
             lambda: paddle.nanmedian(t(2), axis=[]),
             lambda: paddle.moveaxis(t(2, 3), [0, 1], [0, 0]),
             lambda: paddle.linalg.multi_dot([t(2, 2), t(2, 2, d="float64")]),

@@ -84,6 +84,28 @@ def test_gradients_of_a_loss_are_found_by_their_names():
         static.Executor().run(feed={"x": X}, fetch_list=["other@GRAD"])
 
 
+def test_what_is_fed_to_a_tensor_that_stays_becomes_its_value():
+    kept = static.create_global_var([2], 0.0, "float32", persistable=True, name="kept")
+    total = kept + 1
+    executor = static.Executor()
+    for feed, expected in (({}, 1), ({"kept": np.full(2, 5.0)}, 6), ({}, 6)):
+        np.testing.assert_array_equal(executor.run(feed=feed, fetch_list=[total])[0], [expected] * 2)
+    with pytest.raises(ValueError, match="another shape"):
+        executor.run(feed={"kept": np.zeros(3)}, fetch_list=[total])
+
+
+def test_results_of_a_layer_with_a_name_have_it():
+    x = static.data("x", [2, 4])
+    for layer in (
+        paddle.nn.Sigmoid(name="own"),
+        paddle.nn.Linear(4, 4, name="own"),
+        paddle.nn.ReLU(name="own"),
+    ):
+        assert layer(x).name.startswith("own.tmp_")
+    assert paddle.nn.L1Loss(name="own")(x, x).name.startswith("own.tmp_")
+    assert not paddle.nn.Tanh()(x).name.startswith("own")
+
+
 def test_transforms_of_real_numbers_take_theirs():
     for transform, kind in (
         (paddle.fft.hfft, "float32"),

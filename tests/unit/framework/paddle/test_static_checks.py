@@ -52,6 +52,9 @@ def test_assertions_of_programs(static: None):
         executor.run(feed={"x": np.full(2, 5, "float32")}, fetch_list=[x])
     with pytest.raises(TypeError):
         Assert(x)
+    Assert(x < 3.0)
+    with pytest.raises(ValueError, match="one value"):
+        executor.run(feed={"x": np.zeros(2, "float32")}, fetch_list=[x])
 
 
 def test_variables_that_want_gradients_change_in_place(static: None):

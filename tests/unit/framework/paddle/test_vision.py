@@ -40,12 +40,76 @@ def test_to_tensor_puts_channels_first() -> None:
         lambda image: T.pad(image, (1, 2)),
         lambda image: T.RandomHorizontalFlip(1.0)(image),
         lambda image: T.erase(image, 1, 1, 2, 2, 0),
-        lambda image: T.rotate(image, 90),
     ],
 )
 def test_a_tensor_is_changed_like_its_pixels(call: Any) -> None:
     of_pixels = call(PIXELS.astype(np.float32))
     np.testing.assert_allclose(call(CHW).numpy(), np.moveaxis(of_pixels, -1, 0), atol=1e-4)
+
+
+# What 2.6.2 gives for its Tensors, which is not what it gives for arrays: sums of the channels of CHW / 255.
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (lambda x: T.rotate(x, 90), [19.1726, 19.0667, 17.9216]),
+        (lambda x: T.resize(x, (3, 5)), [7.5304, 8.34, 7.3467]),
+        (lambda x: T.adjust_brightness(x, 1.7), [34.6867, 36.8133, 33.3933]),
+        (lambda x: T.adjust_contrast(x, 1.7), [23.9366, 27.8613, 24.3016]),
+        (lambda x: T.adjust_hue(x, -0.45), [25.9263, 24.031, 25.2737]),
+        (lambda x: T.affine(x, 30, [1, 2], 0.8, [10, -5], "bilinear", 0.5), [23.7864, 25.1558, 23.3066]),
+        (lambda x: T.rotate(x, -33, "bilinear", True, None, [1, 2, 3]), [74.3804, 128.5373, 178.3822]),
+        (lambda x: T.to_grayscale(x, 3), [25.7342, 25.7342, 25.7342]),
+        (lambda x: T.pad(x, (1, 2), 0.5), [50.6431, 52.5137, 50.6039]),
+        (lambda x: T.erase(x, 1, 2, 3, 2, 0.5), [25.6, 26.5725, 25.3804]),
+    ],
+)
+def test_a_tensor_has_the_numbers_of_paddle_with_a_gradient_and_in_a_program(
+    call: Any, expected: list[float]
+) -> None:
+    image = CHW / 255
+    sums = call(image).numpy().sum((-2, -1))
+    np.testing.assert_allclose(sums, expected, rtol=1e-4)
+    np.testing.assert_allclose(call(paddle.stack([image] * 2)).numpy().sum((-2, -1)), [sums] * 2, rtol=1e-5)
+    image.stop_gradient = False
+    call(image).sum().backward()
+    assert image.grad is not None and np.isfinite(image.grad.numpy()).all()
+    paddle.enable_static()
+    try:
+        with paddle.static.program_guard(paddle.static.Program()) as _:
+            result = call(paddle.static.data("x", image.shape))
+            (values,) = paddle.static.Executor().run(feed={"x": image.numpy()}, fetch_list=[result])
+    finally:
+        paddle.disable_static()
+    np.testing.assert_allclose(values.sum((-2, -1)), sums, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: T.hflip(1),
+        lambda: T.to_tensor(1),
+        lambda: T.resize(PIXELS, "1"),
+        lambda: T.resize(CHW, {1: 1}),
+        lambda: T.pad(PIXELS, "1"),
+        lambda: T.pad(CHW, 1, {}),
+        lambda: T.pad(PIXELS, 1, padding_mode=-1),
+    ],
+)
+def test_another_kind_is_a_type_error(call: Any) -> None:
+    with pytest.raises(TypeError):
+        call()
+
+
+def test_a_variable_of_unknown_size_is_refused_and_a_draw_for_a_program_is_said() -> None:
+    paddle.enable_static()
+    try:
+        with paddle.static.program_guard(paddle.static.Program()):
+            with pytest.raises(NotImplementedError, match="must be known"):
+                T.Resize(3)(paddle.static.data("x", [3, -1, -1]))
+            with pytest.warns(UserWarning, match="draws while the static program is built"):
+                T.RandomCrop(4)(paddle.static.data("y", [3, 6, 8]))
+    finally:
+        paddle.disable_static()
 
 
 def test_erase_in_place_changes_the_tensor() -> None:
