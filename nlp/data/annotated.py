@@ -17,7 +17,7 @@ from framework.core.errors import ConfigError, FormatError
 from framework.text.sample import TextSample
 from framework.text.words import pieces, split_characters, split_words
 from nlp.data.entity_files import AnnotatedEntry, Entity, read_annotations
-from nlp.data.texts import ClassDataset, class_index
+from nlp.data.texts import ClassDataset, class_index, number_classes
 
 _log = logging.getLogger("oar")
 _MOST_SHOWN = 5
@@ -89,10 +89,10 @@ class AnnotatedText(ClassDataset):
                 allowed="docs/nlp.md lists the tools that are read",
             )
         names = self.classes or ("O", *(f"{letter}-{label}" for label in labels for letter in "BI"))
-        samples = []
+        samples, indices = [], number_classes(names)
         for text, words, tags, where in texts:
-            indices = tuple(class_index(names, tag, where) for tag in tags)
-            samples.append(TextSample(text, words=words, tags=indices, id=where))
+            numbers = tuple(class_index(indices, tag, where) for tag in tags)
+            samples.append(TextSample(text, words=words, tags=numbers, id=where))
         return names, samples, tuple(problems)
 
 

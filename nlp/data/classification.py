@@ -8,7 +8,15 @@ from pathlib import Path
 from framework.config.registry import register
 from framework.core.errors import ConfigError, FormatError
 from framework.text.sample import TextSample
-from nlp.data.texts import ClassDataset, Column, class_index, label_names, leave_out_blank, read_columns
+from nlp.data.texts import (
+    ClassDataset,
+    Column,
+    class_index,
+    label_names,
+    leave_out_blank,
+    number_classes,
+    read_columns,
+)
 
 
 @register("dataset")
@@ -53,11 +61,11 @@ class TextClassification(ClassDataset):
         rows = read_columns(self.path, self.separator, self.header, columns)
         labels = [self._labels(fields[1], where) for where, fields in rows]
         names = tuple(sorted(set().union(*labels))) if self.classes is None else self.classes
-        samples = []
+        samples, indices = [], number_classes(names)
         for (where, fields), label in zip(rows, labels):
             text, words = _text(fields[0], where)
             pair = None if self.pair is None else _text(fields[2], where)[0]
-            kinds = tuple(sorted({class_index(names, name, where) for name in label}))
+            kinds = tuple(sorted({class_index(indices, name, where) for name in label}))
             sample = TextSample(text, pair=pair, words=words, id=where)
             one = self.label_separator is None
             samples.append(sample.replace(label=kinds[0]) if one else sample.replace(labels=kinds))

@@ -12,7 +12,7 @@ from framework.core.errors import ConfigError, FormatError
 from framework.text.lines import read_lines
 from framework.text.sample import TextSample
 from nlp.data.json_files import is_json
-from nlp.data.texts import ClassDataset, Column, class_index, column, read_table
+from nlp.data.texts import ClassDataset, Column, class_index, column, number_classes, read_table
 
 DOCUMENT = "-DOCSTART-"  # of CoNLL 2003, between documents
 _Words = list[tuple[str, str]]  # each with its tag
@@ -61,9 +61,9 @@ class TaggedText(ClassDataset):
             raise FormatError("there is no sentence in the file", where=self.path)
         all_tags = {tag for _, words in sentences for _, tag in words}
         names = tuple(sorted(all_tags)) if self.classes is None else self.classes
-        samples = []
+        samples, indices = [], number_classes(names)
         for where, words in sentences:
-            tags = tuple(class_index(names, tag, where) for _, tag in words)
+            tags = tuple(class_index(indices, tag, where) for _, tag in words)
             text = ("" if self.unit == "characters" else self.joint).join(word for word, _ in words)
             samples.append(TextSample(text, words=tuple(word for word, _ in words), tags=tags, id=where))
         return names, samples

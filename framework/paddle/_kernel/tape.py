@@ -265,10 +265,9 @@ def backward(
     grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool = False,
 ) -> None:
-    """Add the gradient of every leaf below `tensors` to its `grad`. Where nothing wants one, nothing happens, as in
-    Paddle, but for a warning.
+    """Add the gradient of every leaf below `tensors` to its `grad`.
 
-    Where nothing wants a gradient it says so in the log, and does nothing, as Paddle.
+    Where nothing wants a gradient nothing is done, as in Paddle, but for a warning in the log.
 
     Raises:
         RuntimeError: a part of the graph was freed by an earlier call without `retain_graph=True`, or a Tensor was
