@@ -219,7 +219,10 @@ def test_configs_from_yaml() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"activation": "swoosh"}, r"BertConfig.activation.*\n.*'swoosh'\n.*silu, swish, gelu, .*relu, .*tanh"),
+        (
+            {"activation": "swoosh"},
+            r"BertConfig.activation.*\n.*'swoosh'\n.*silu, swish, gelu, .*relu, .*tanh",
+        ),
         ({"num_heads": 3}, r"BertConfig.num_heads.*\n.*3\n.*a divisor of hidden_size"),
         ({"dropout": 1.0}, r"BertConfig.dropout.*\n.*1.0\n.*from 0, below 1"),
         ({"attention_dropout": -0.1}, r"BertConfig.attention_dropout"),
