@@ -14,7 +14,6 @@ import contextlib
 import functools
 import os
 import threading
-import time
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -32,7 +31,6 @@ Key = tuple[object, ...]
 Pending = dict[Key, "Future[None]"]
 at_backward: list[weakref.WeakMethod[Callable[[], None]]] = []
 _SHAPED = (jax.ShapeDtypeStruct, np.ndarray)
-_IDLE = 0.3  # seconds without a program to compile, after which the thread does what can wait
 _END_WAIT = 30.0  # seconds that the end of the process waits for the program that is being compiled
 
 
@@ -80,16 +78,6 @@ def compile_later(
     pending[key] = compiler.submit(compile_program, first)
 
 
-def call_when_idle(task: Callable[[], None]) -> None:
-    """Call `task` in the thread once it has had nothing to compile for a moment, or when the process ends; here and now
-    on one core."""
-    compiler = _compiler()
-    if compiler is None:
-        task()
-    else:
-        compiler.submit_idle(task)
-
-
 def call_at_backward(method: Callable[[], None]) -> None:
     """Call the method of an object once, when the next backward run begins, if the object is still there."""
     at_backward.append(weakref.WeakMethod(method))
@@ -123,12 +111,10 @@ class Lowerable(Protocol):
 
 
 class Compiler:
-    """A thread that compiles what it is given, in order, and does what can wait when there is nothing to compile."""
+    """A thread that compiles what it is given, in order."""
 
     def __init__(self) -> None:
         self._tasks: collections.deque[tuple[Future[None], Callable[[], None]]] = collections.deque()
-        self._idle: collections.deque[Callable[[], None]] = collections.deque()
-        self._compiled_at = 0.0
         self._changed = threading.Condition()
         self._ending, self._process = False, os.getpid()
         self._thread = threading.Thread(target=self._work, name="oar-compile-ahead", daemon=True)
@@ -142,15 +128,8 @@ class Compiler:
             self._changed.notify()
         return future
 
-    def submit_idle(self, task: Callable[[], None]) -> None:
-        with self._changed:
-            self._idle.append(task)
-            self._compiled_at = time.monotonic()  # what is done when idle comes of a program
-            self._changed.notify()
-
     def end(self) -> None:
-        """Finish the program that is being compiled, leave the others, and do what waited for that. A forked process
-        has not got the thread."""
+        """Finish the program that is being compiled, and leave the others. A forked process has not got the thread."""
         if self._process != os.getpid():
             return
         with self._changed:
@@ -160,27 +139,17 @@ class Compiler:
 
     def _work(self) -> None:
         while True:
-            future, task = self._next()
-            if task is None:
-                return
-            if future is not None and not future.set_running_or_notify_cancel():
+            with self._changed:
+                while not self._tasks and not self._ending:
+                    self._changed.wait()
+                if self._ending:
+                    return
+                future, task = self._tasks.popleft()
+            if not future.set_running_or_notify_cancel():
                 continue
             with contextlib.suppress(Exception):  # it comes again where the program is called
                 task()
-            if future is not None:
-                future.set_result(None)
-
-    def _next(self) -> tuple[Future[None] | None, Callable[[], None] | None]:
-        """What to do now, with the future of a program; None for an end."""
-        with self._changed:
-            while not self._ending:
-                if self._tasks:
-                    return self._tasks.popleft()
-                rest = self._compiled_at + _IDLE - time.monotonic() if self._idle else None
-                if rest is not None and rest <= 0:
-                    break
-                self._changed.wait(rest)
-            return None, self._idle.popleft() if self._idle else None
+            future.set_result(None)
 
 
 _threads: dict[int, Compiler] = {}  # by process: threads do not live on in one that was forked

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +11,6 @@ import jax
 
 from framework.core.signed_cache import bypassed
 from framework.paddle._kernel import program_store
-from framework.paddle._kernel.ahead import call_when_idle
 
 log = logging.getLogger("oar")
 Function = Callable[..., object]
@@ -55,8 +53,7 @@ class StoredFunction:
             lowered = self._jitted.lower(*inputs)  # type: ignore[attr-defined]
             with bypassed():
                 executable = lowered.compile()
-            # Writing takes as long as a tenth of compiling, which a first step would wait for.
-            call_when_idle(functools.partial(program_store.write, path, lowered, executable))
+            program_store.write(path, lowered, executable)
         self._executables[path] = executable
         return executable
 
