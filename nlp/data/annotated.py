@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bisect
-import logging
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,10 +16,7 @@ from framework.core.errors import ConfigError, FormatError
 from framework.text.sample import TextSample
 from framework.text.words import pieces, split_characters, split_words
 from nlp.data.entity_files import AnnotatedEntry, Entity, read_annotations
-from nlp.data.texts import ClassDataset, class_index, number_classes
-
-_log = logging.getLogger("oar")
-_MOST_SHOWN = 5
+from nlp.data.texts import ClassDataset, class_index, number_classes, warn_of_problems
 
 
 @register("dataset")
@@ -63,12 +59,7 @@ class AnnotatedText(ClassDataset):
 
     def read_classes(self) -> tuple[tuple[str, ...], list[TextSample]]:
         names, samples, problems = self._tagged
-        if problems:
-            _log.warning(
-                f"{self.path}: {len(problems)} entities are left out, moved or widened to whole words: "
-                + "; ".join(problems[:_MOST_SHOWN])
-                + "; ..." * (len(problems) > _MOST_SHOWN)
-            )
+        warn_of_problems(self.path, problems, "entities are left out, moved or widened to whole words")
         return names, samples
 
     @cached_property
@@ -103,10 +94,11 @@ def _split_entry(
     if block is None or len(entry.text) <= block:
         return [(entry.text, words, tuple(tags), entry.where)] if words else []
     divided: list[tuple[str, tuple[str, ...], tuple[str, ...], str]] = []
+    word_starts = spans[:, 0].tolist()
     ends = [start + len(piece) for start, piece in pieces(entry.text, block)]
     first, start = 0, 0
     for end in ends:
-        behind = max(first, bisect.bisect_left(spans[:, 0].tolist(), end))
+        behind = max(first, bisect.bisect_left(word_starts, end))
         while behind < len(words) and tags[behind].startswith("I-"):
             behind += 1
         end = len(entry.text) if behind == len(words) else int(spans[behind, 0])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,10 +11,7 @@ from framework.config.registry import register
 from framework.core.errors import FormatError
 from framework.text.sample import TextSample
 from nlp.data.json_files import read_entries
-from nlp.data.texts import TextDataset
-
-_log = logging.getLogger("oar")
-_MOST_SHOWN = 5
+from nlp.data.texts import TextDataset, warn_of_problems
 
 
 @register("dataset")
@@ -64,12 +60,7 @@ class QuestionAnswers(TextDataset):
             )
         if not samples:
             raise self._misfit("file", "no questions")
-        if problems:
-            _log.warning(
-                f"{self.path}: {len(problems)} answers are not in their texts and are left out: "
-                + "; ".join(problems[:_MOST_SHOWN])
-                + "; ..." * (len(problems) > _MOST_SHOWN)
-            )
+        warn_of_problems(self.path, problems, "answers are not in their texts and are left out")
         return samples, tuple(problems)
 
     def _questions(self) -> Iterator[tuple[str, object, str]]:

@@ -21,6 +21,7 @@ from nlp.data.json_files import is_json, read_entries
 
 Column = int | str
 _log = logging.getLogger("oar")
+_MOST_SHOWN = 5  # problems of a file in the log
 
 
 class TextDataset(LazyDataset):
@@ -218,6 +219,13 @@ def leave_out_blank(samples: list[TextSample], path: Path) -> list[TextSample]:
         first_lines = ", ".join(lines[:10]) + (", ..." if len(lines) > 10 else "")
         _log.warning(f"{path}: {len(lines)} lines without a text are left out: {first_lines}")
     return filled
+
+
+def warn_of_problems(path: Path, problems: Sequence[str], what: str) -> None:
+    """One line of the log that counts what was wrong in a file, and shows the first ones. None where there is none."""
+    if problems:
+        more = "; ..." if len(problems) > _MOST_SHOWN else ""
+        _log.warning(f"{path}: {len(problems)} {what}: {'; '.join(problems[:_MOST_SHOWN])}{more}")
 
 
 def is_blank(sample: TextSample) -> bool:
