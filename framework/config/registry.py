@@ -24,7 +24,7 @@ import importlib.util
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -248,8 +248,8 @@ class Catalog:
         sources = {}
         for package in self.packages:
             for root, path in _files(package):
-                source = path.read_text(encoding="utf-8")
-                if "register(" in source:
+                status = path.stat()
+                if source := _registering(path, status.st_mtime_ns, status.st_size):
                     parts = path.relative_to(root).with_suffix("").parts if root != path else ()
                     if parts and parts[-1] == "__init__":
                         parts = parts[:-1]
@@ -278,8 +278,17 @@ def _files(package: str) -> Iterator[tuple[Path, Path]]:
         yield Path(spec.origin), Path(spec.origin)
 
 
-def _scan(source: str, path: Path) -> Iterator[tuple[str, str, int]]:
+@cache
+def _registering(path: Path, modified: int, size: int) -> str:
+    """The text of a source file of this state if it may register something, else nothing."""
+    source = path.read_text(encoding="utf-8")
+    return source if "register(" in source else ""
+
+
+@cache
+def _scan(source: str, path: Path) -> tuple[tuple[str, str, int], ...]:
     """(kind, class name, line) of every top-level class under a `@register("kind", ...)`."""
+    rows = []
     for node in ast.parse(source, filename=str(path)).body:
         for call in node.decorator_list if isinstance(node, ast.ClassDef) else ():
             if not (isinstance(call, ast.Call) and call.args and isinstance(call.args[0], ast.Constant)):
@@ -287,7 +296,8 @@ def _scan(source: str, path: Path) -> Iterator[tuple[str, str, int]]:
             function = call.func
             called = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", None)
             if called == "register" and isinstance(node, ast.ClassDef):
-                yield str(call.args[0].value), node.name, node.lineno
+                rows.append((str(call.args[0].value), node.name, node.lineno))
+    return tuple(rows)
 
 
 def _duplicate(kind: str, name: str, places: list[str]) -> ConfigError:
