@@ -46,7 +46,7 @@ def _concrete(array: ArrayLike, dtype: DTypeLike | None = None) -> jax.Array:
     if values.flags.writeable:
         values = np.array(values, dtype)
     with jax.ensure_compile_time_eval():
-        return rng.array_of(values if dtype is None else values.astype(dtype, copy=False))
+        return jax.device_put(values if dtype is None else values.astype(dtype, copy=False))
 
 
 @dataclass(frozen=True)
