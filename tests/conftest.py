@@ -50,6 +50,10 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 
+# A tenth of a long run went into looking through a million programs and modules for garbage, 0.5 to 5 s each time.
+gc.set_threshold(700, 10, 100)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     # A worker may read what another one is still writing: it then compiles for itself.
     config.addinivalue_line("filterwarnings", "ignore:Error (reading|writing) persistent compilation cache")
