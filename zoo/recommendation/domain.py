@@ -24,6 +24,7 @@ from framework.workflow.domain.samples import apply_transforms
 from framework.workflow.open.predict import make_predictor_function
 from framework.workflow.runners.batches import Batches
 from framework.workflow.runners.image_runner import load_transforms
+from zoo.recommendation.data.features import EncodeFeatures
 from zoo.recommendation.data.formats import RowFormat
 from zoo.recommendation.data.interactions import EncodeHistory, EncodeUser
 from zoo.recommendation.results import Item, Recommendations, RowScores, result_from_dict
@@ -70,7 +71,12 @@ class Recommender(RowPredictor[RowScores | Recommendations]):
         self.options, self.row_format = options, columns
 
     def read_file(self, path: Path) -> Iterator[Row]:
-        return (row for _, row in self.row_format.read_file(path))
+        encoders = [one for one in self.transforms if isinstance(one, EncodeFeatures)]
+        for where, row in self.row_format.read_file(path):
+            if self.row_format.has_all_columns(path):
+                for encoder in encoders:
+                    encoder.check_columns(row, where)
+            yield row
 
     def predict_stream(self, items: Iterable[Row]) -> Iterator[RowScores | Recommendations]:
         for attempt in self.predict_attempts(items):

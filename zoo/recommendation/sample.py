@@ -20,9 +20,12 @@ class RowSample(Sample):
     Attributes:
         values: By column.
         arrays: What goes to the device, by name.
+        is_complete: Whether `values` are a line of a table, which has all columns: one that is not there is a fault,
+            no missing value.
         warnings: What of the row was not read.
     """
 
     values: Mapping[str, Value] = field(default_factory=dict)
     arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    is_complete: bool = False

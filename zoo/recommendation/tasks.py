@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -27,6 +28,7 @@ from framework.nn import functional as F
 from zoo.recommendation.contracts import Features
 from zoo.recommendation.sample import RowSample
 
+log = logging.getLogger("oar")
 LossName = Literal["bce", "log_loss"]
 
 
@@ -43,7 +45,7 @@ def click_loss(logits: jax.Array, label: jax.Array, kind: LossName) -> jax.Array
 
 
 def pack_row(sample: RowSample, labels: int) -> dict[str, np.ndarray]:
-    """The arrays of an encoded row. Raises: InputError, where it is not encoded or has not these labels."""
+    """The arrays of an encoded row. Raises: InputError, where it is not encoded or has not these probabilities."""
     if "sparse" not in sample.arrays:
         raise InputError(
             "the row is not encoded", where=sample.id, fix="transforms: [{type: EncodeFeatures, …}]"
@@ -53,8 +55,17 @@ def pack_row(sample: RowSample, labels: int) -> dict[str, np.ndarray]:
         raise InputError(
             "the row has not the labels of the task",
             where=sample.id,
-            received="none" if label is None else f"{len(label)}",
+            received=f"none; its columns are {', '.join(list(sample.values)[:40])}"
+            if label is None
+            else f"{len(label)}",
             allowed=f"{labels}, each a number in the columns `labels` of EncodeFeatures",
+        )
+    if not ((label >= 0) & (label <= 1)).all():
+        raise InputError(
+            "a label is no probability",
+            where=sample.id,
+            received=", ".join(f"{value:g}" for value in label),
+            allowed="0 to 1, most often 0 and 1",
         )
     return {**sample.arrays, "label": label[0] if labels == 1 else label}
 
@@ -133,6 +144,11 @@ class ClickScores:
 
     def result(self) -> dict[str, float]:
         scores, labels = np.concatenate(self.scores), np.concatenate(self.labels)
+        if labels.all() or not labels.any():
+            log.warning(
+                f"{self.prefix}auc: all {labels.size} rows have the label {int(labels.all())}: it has no value, "
+                "nor have ne and calibration of negatives alone"
+            )
         scored = {
             "auc": roc_auc(scores, labels) if self.binned is None else self.binned.result(),
             "log_loss": log_loss(scores, labels),

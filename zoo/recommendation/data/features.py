@@ -14,7 +14,7 @@ import numpy as np
 
 from framework.config.registry import register
 from framework.core.bounded import VOCABULARY, read_bytes, read_text
-from framework.core.errors import ConfigError, FormatError, InputError
+from framework.core.errors import ConfigError, FormatError, InputError, did_you_mean
 from framework.core.model_config import setting_of
 from framework.core.transform import Transform
 from zoo.recommendation.data.formats import expand_names
@@ -24,6 +24,11 @@ from zoo.recommendation.sample import RowSample, Value
 PADDING, UNKNOWN, FIRST = 0, 1, 2
 """Rows of a table: no value, a value that the vocabulary has not, the first value."""
 _REMEMBERED = 1 << 21  # values whose hash is kept
+_NULL = r"\N"  # of databases, in any column
+_NO_NUMBER = frozenset(
+    {"", "nan", "null", "none", "na", "n/a", "<na>"}
+)  # in a column of numbers, of any case
+_TRUTH = {"true": "1", "false": "0"}
 DenseScale = Literal["none", "log", "range"]
 
 
@@ -37,7 +42,8 @@ class EncodeFeatures(Transform[RowSample]):
 
     Attributes:
         sparse: Columns of values; C1..C26 stands for 26 of them.
-        dense: Columns of numbers; a column of several counts as so many. A missing number is 0.
+        dense: Columns of numbers; a column of several counts as so many. A missing number, also NaN, null or NA, is 0;
+            true and false are 1 and 0.
         size: Rows of the table.
         values: hash, or ids: a value is the number of its row, as in data that PaddleRec prepared.
         tables: Columns with a table of their own, and its rows, such as {item_id: 3708}; rows count apart there.
@@ -143,6 +149,8 @@ class EncodeFeatures(Transform[RowSample]):
 
     def __call__(self, sample: RowSample, rng: np.random.Generator) -> RowSample:
         row = sample.values
+        if sample.is_complete:
+            self.check_columns(row, sample.id)
         if not any(name in row for name in (*self.sparse_names, *self.dense_names)):
             raise InputError(
                 "the row has none of the columns",
@@ -164,12 +172,28 @@ class EncodeFeatures(Transform[RowSample]):
         else:
             arrays |= {"sparse": np.asarray(sparse, np.int32), "dense": dense}
         labels = [row.get(name) for name in self.labels]
-        if all(label is not None and label != "" for label in labels) and labels:
+        if labels and not any(_is_missing(label) for label in labels):
             values = [self._numbers(name, label, sample)[0] for name, label in zip(self.labels, labels)]
             arrays["label"] = np.asarray(values, np.float32)
         if self.group is not None and row.get(self.group) is not None:
             arrays["group"] = np.asarray(str(row[self.group]))
         return sample.replace(arrays={**sample.arrays, **arrays})
+
+    def check_columns(self, row: Mapping[str, Value], where: object) -> None:
+        """Raises: InputError, where a row that has all columns of its table lacks one that is encoded."""
+        if not self._columns <= row.keys():
+            missing = [name for name in (*self.sparse_names, *self.dense_names) if name not in row]
+            raise InputError(
+                f"the table has no column {missing[0]!r}",
+                where=where,
+                received=f"columns {', '.join(list(row)[:40])}",
+                allowed=f"a table with {', '.join(missing[:8])}",
+                fix=did_you_mean(missing[0], row),
+            )
+
+    @cached_property
+    def _columns(self) -> frozenset[str]:
+        return frozenset((*self.sparse_names, *self.dense_names))
 
     def texts(self, name: str, value: Value) -> list[str]:
         """What is encoded of a sparse column: its values as text, up to `length`, none where it is missing."""
@@ -237,7 +261,7 @@ class EncodeFeatures(Transform[RowSample]):
         values = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
         width = self.widths.get(name)
         if width is not None and len(values) != width:
-            if any(map(_text, values)):
+            if not all(map(_is_missing, values)):
                 raise InputError(
                     "the row has another count of numbers",
                     where=f"{sample.id}, column {name}",
@@ -246,7 +270,7 @@ class EncodeFeatures(Transform[RowSample]):
                 )
             values = [None] * width
         try:
-            numbers = [float(_text(one) or 0) for one in values]
+            numbers = [0.0 if _is_missing(one) else float(_truth(_text(one))) for one in values]
         except ValueError:
             numbers = [math.nan]
         if not all(map(math.isfinite, numbers)):
@@ -254,7 +278,7 @@ class EncodeFeatures(Transform[RowSample]):
                 "this is no number",
                 where=f"{sample.id}, column {name}",
                 received=str(value)[:40],
-                allowed="such as 0.5",
+                allowed="such as 0.5, true or false, or nothing where it is missing",
             )
         return numbers
 
@@ -313,7 +337,17 @@ def _text(value: object) -> str:
         return str(int(value))
     if isinstance(value, float):
         return "" if math.isnan(value) else str(int(value)) if value.is_integer() else repr(value)
-    return str(value).strip()
+    text = str(value).strip()
+    return "" if text == _NULL else text
+
+
+def _truth(text: str) -> str:
+    return _TRUTH.get(text.lower(), text)
+
+
+def _is_missing(value: Value) -> bool:
+    """Whether there is no number."""
+    return _text(value).lower() in _NO_NUMBER
 
 
 def bin_number(text: str) -> str:

@@ -1,20 +1,26 @@
 """Files of rows: CSV and TSV, Criteo's, MovieLens', slot text, MultiSlot lines, RecBole's .inter, JSON lines, Parquet.
 
 A file is a list of blocks that can be read alone: byte ranges of a text file, whose rows are lines, or row groups of
-Parquet. So a file larger than memory is read in any order of its blocks.
+Parquet. So a file larger than memory is read in any order of its blocks. A text file packed by gzip is one block.
 """
 
 from __future__ import annotations
 
 import csv
+import gzip
 import importlib
+import io
 import json
 import re
+import sys
+import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol
+from typing import IO, Literal, NamedTuple, Protocol
 
 from framework.core.bounded import check_file
 from framework.core.errors import FormatError, InputError, MissingExtraError
@@ -34,7 +40,6 @@ _SUFFIXES: dict[str, Format] = {
     ".parquet": "parquet",
     ".pq": "parquet",
 }
-ROW_SUFFIXES = (".csv", ".tsv", ".txt", ".dat", *_SUFFIXES)
 
 
 def expand_names(names: Sequence[str]) -> tuple[str, ...]:
@@ -65,8 +70,9 @@ class RowFormat:
         format: auto goes by the ending of the name; what is none of the others is a table with separators.
         columns: Names of the columns of a table without a header, of the slots of MultiSlot lines, or of what stands
             before the pairs of slot text; x1..x9 stands for nine of them.
-        separator: Between columns, or the pairs of slot text, a blank by default; of tables by default a comma in
-            .csv, "::" where the first line has one, else a tab.
+        separator: Between columns, or the pairs of slot text, a blank by default; of tables by default that of comma,
+            semicolon, tab and | which the first line of a .csv has most of, "::" where the first line of another file
+            has one, else a tab.
     """
 
     format: Format = "auto"
@@ -79,14 +85,20 @@ class RowFormat:
 
     def kind(self, path: Path) -> Format:
         """The format of a file; JSON lines and Parquet say themselves what they are."""
-        by_name = _SUFFIXES.get(path.suffix.lower(), "csv")
+        by_name = _SUFFIXES.get(_suffix(path), "csv")
         return by_name if self.format == "auto" or by_name in ("jsonl", "parquet") else self.format
+
+    def has_all_columns(self, path: Path) -> bool:
+        """Whether each row of a file has every column of it; slots and keys of JSON may be left out of a row."""
+        return self.kind(path) not in ("slot", "jsonl")
 
     def blocks(self, path: Path, size: int = BLOCK) -> list[Block]:
         """The parts of a file that can be read alone. Raises: InputError, where there is no such file."""
         check_file(path, "file of rows", InputError)
         if self.kind(path) == "parquet":
             return [Block(path, group, group + 1) for group in range(_parquet(path).num_row_groups)]
+        if _is_packed(path):
+            return [Block(path, 0, sys.maxsize)]
         total = path.stat().st_size
         return [Block(path, start, min(start + size, total)) for start in range(0, total, size)]
 
@@ -104,11 +116,12 @@ class RowFormat:
             yield from _read_parquet(block)
             return
         columns, has_header = self._columns(block.path)
+        separator = self._separator(block.path) if kind == "csv" else self.separator
         for offset, line in _lines(block):
             if has_header and offset == 0:
                 continue
             where = f"{block.path}, byte {offset}"
-            yield where, self._row(kind, line, columns, where)
+            yield where, _row(kind, line, columns, separator, where)
 
     def read_file(self, path: Path) -> Iterator[tuple[str, Row]]:
         """(place, row) of each row of a file, with the number of its line; fields in quotes may hold line breaks."""
@@ -121,7 +134,10 @@ class RowFormat:
                 yield f"{path}, row {number}", row
             return
         columns, has_header = self._columns(path)
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with (
+            _open(path) as binary,
+            io.TextIOWrapper(binary, encoding="utf-8-sig", newline="") as file,
+        ):
             reader = csv.reader(file, delimiter=self._separator(path))
             try:
                 for number, cells in enumerate(reader):
@@ -135,8 +151,9 @@ class RowFormat:
     def _separator(self, path: Path) -> str:
         if self.separator is not None:
             return self.separator
-        if path.suffix.lower() == ".csv":
-            return ","
+        if _suffix(path) == ".csv":
+            counts = Counter(re.sub(r'"[^"]*"', "", _first_line(path)))
+            return max(",;\t|", key=lambda one: counts[one])  # of equal counts the first
         return "::" if "::" in _first_line(path) else "\t"
 
     def _columns(self, path: Path) -> tuple[tuple[str, ...], bool]:
@@ -145,7 +162,7 @@ class RowFormat:
         if kind == "criteo":
             return columns or CRITEO, False
         if kind == "inter":
-            return tuple(_first_line(path).split("\t")), True
+            return tuple(name.strip() for name in _first_line(path).split("\t")), True
         if kind == "multislot" and not columns:
             raise FormatError(
                 "lines of MultiSlot do not name their slots",
@@ -155,9 +172,8 @@ class RowFormat:
         if kind != "csv" or columns:
             return columns, False
         cells = _cells(_first_line(path), self._separator(path)[:1], str(path))
-        names = (
-            tuple(_first_line(path).split(self._separator(path))) if "::" in self._separator(path) else cells
-        )
+        names = _first_line(path).split(self._separator(path)) if "::" in self._separator(path) else cells
+        names = [name.strip() for name in names]
         if len(set(names)) < len(names) or any(_is_number(name) for name in names):
             raise FormatError(
                 "the first line does not name the columns",
@@ -168,23 +184,22 @@ class RowFormat:
             )
         return tuple(names), True
 
-    def _row(self, kind: Format, line: str, columns: tuple[str, ...], where: str) -> Row:
-        if kind == "slot":
-            return _slot_row(line, columns, self.separator, where)
-        if kind == "multislot":
-            return _multislot_row(line, columns, where)
-        if kind == "jsonl":
-            return _json_row(line, where)
-        if kind == "inter":
-            return _atomic_row(line.split("\t"), columns, where)
-        if kind == "criteo" and line.count("\t") == len(columns) - 2:
+
+def _row(kind: Format, line: str, columns: tuple[str, ...], separator: str | None, where: str) -> Row:
+    if kind == "slot":
+        return _slot_row(line, columns, separator, where)
+    if kind == "multislot":
+        return _multislot_row(line, columns, where)
+    if kind == "jsonl":
+        return _json_row(line, where)
+    if kind == "inter":
+        return _atomic_row(line.split("\t"), columns, where)
+    if kind == "criteo" or separator is None:
+        if line.count("\t") == len(columns) - 2:
             columns = columns[1:]  # the rows of its test have no label
-        separator = "\t" if kind == "criteo" else self.separator or ("::" if "::" in line else None)
-        if separator is None:
-            separator = self._separator(Path(where.rpartition(", byte")[0]))
-        if len(separator) > 1 or kind == "criteo":
-            return _table_row(line.split(separator), columns, where)
-        return _table_row(_cells(line, separator, where), columns, where)
+        return _table_row(line.split("\t"), columns, where)
+    cells = line.split(separator) if len(separator) > 1 else _cells(line, separator, where)
+    return _table_row(cells, columns, where)
 
 
 def _cells(line: str, separator: str, where: str) -> list[str]:
@@ -202,8 +217,27 @@ def _is_number(text: str) -> bool:
     return True
 
 
+def _suffix(path: Path) -> str:
+    """The ending of the name in small letters, below that of a packed file."""
+    return (Path(path.stem) if _is_packed(path) else path).suffix.lower()
+
+
+def _is_packed(path: Path) -> bool:
+    return path.suffix.lower() == ".gz"
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[IO[bytes]]:
+    """The bytes of a file, unpacked. Raises: FormatError, where a packed one is damaged."""
+    try:
+        with gzip.open(path, "rb") if _is_packed(path) else path.open("rb") as file:
+            yield file
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise FormatError("this is no file of gzip, or a cut one", where=path, received=error) from None
+
+
 def _first_line(path: Path) -> str:
-    with path.open("rb") as file:
+    with _open(path) as file:
         return _decode(file.readline(1 << 20), f"{path}, line 1").lstrip("\ufeff")
 
 
@@ -216,13 +250,15 @@ def _decode(line: bytes, where: str) -> str:
 
 def _lines(block: Block) -> Iterator[tuple[int, str]]:
     """(offset, text) of the lines that begin in a block and are not blank."""
-    with block.path.open("rb") as file:
+    with _open(block.path) as file:
         offset = block.start
         if offset:
             file.seek(offset - 1)
             offset += len(file.readline()) - 1
         while offset < block.stop:
             line = file.readline()
+            if not line:
+                return
             if line.strip():
                 text = _decode(line, f"{block.path}, byte {offset}")
                 yield offset, text.lstrip("\ufeff") if offset == 0 else text

@@ -56,16 +56,26 @@ class Rows(LazyDataset):
         return len(self._rows)
 
     def __getitem__(self, index: int) -> RowSample:
-        where, row = self._rows[index]
-        return RowSample(values=row, id=where)
+        where, row, is_complete = self._rows[index]
+        return RowSample(values=row, id=where, is_complete=is_complete)
 
     @cached_property
-    def _rows(self) -> list[tuple[str, Row]]:
+    def _rows(self) -> list[tuple[str, Row, bool]]:
         reader = RowFormat(self.format, self.columns, self.separator)
-        rows = (pair for path in expand_paths(self.paths) for pair in reader.read_file(path))
+        rows = (
+            (where, row, reader.has_all_columns(path))
+            for path in expand_paths(self.paths)
+            for where, row in reader.read_file(path)
+        )
         selected = list(islice(rows, self.start, self.stop))
         if not selected:
-            raise InputError("there are no rows", where=", ".join(self.paths), received=f"start {self.start}")
+            raise InputError(
+                "there are no rows",
+                where=", ".join(self.paths),
+                received=f"none from row {self.start}"
+                if self.start
+                else "files that are empty or hold a header alone",
+            )
         return selected
 
 
@@ -120,11 +130,15 @@ class RowStream(IterableDataset):
         reader = RowFormat(self.format, self.columns, self.separator)
         blocks = [block for path in expand_paths(self.paths) for block in reader.blocks(path)]
         rng = np.random.default_rng((self.seed, vars(self).get("_epoch", 0)))
-        pairs = self._interleave(reader, blocks, rng) if self.shuffle else _in_order(reader, blocks)
+        samples = (
+            self._interleave(reader, blocks, rng)
+            if self.shuffle
+            else (sample for block in blocks for sample in _read(reader, block))
+        )
         count = 0
-        for where, row in islice(pairs, self.rows):
+        for sample in islice(samples, self.rows):
             count += 1
-            yield RowSample(values=row, id=where)
+            yield sample
         if count < self._count:
             raise InputError(
                 "the files have fewer rows than was said",
@@ -136,32 +150,33 @@ class RowStream(IterableDataset):
 
     def _interleave(
         self, reader: RowFormat, blocks: list[Block], rng: np.random.Generator
-    ) -> Iterator[tuple[str, Row]]:
+    ) -> Iterator[RowSample]:
         """A row of a window, which is filled by turns from several blocks."""
         waiting = iter([blocks[index] for index in rng.permutation(len(blocks))])
-        opened = [reader.read(block) for block in islice(waiting, self.readers)]
-        window: list[tuple[str, Row]] = []
+        opened = [_read(reader, block) for block in islice(waiting, self.readers)]
+        window: list[RowSample] = []
         turn = 0
         while opened:
             turn %= len(opened)
-            pair = next(opened[turn], None)
-            if pair is None:
+            sample = next(opened[turn], None)
+            if sample is None:
                 block = next(waiting, None)
                 if block is None:
                     opened.pop(turn)
                 else:
-                    opened[turn] = reader.read(block)
+                    opened[turn] = _read(reader, block)
                 continue
             turn += 1
             if len(window) < self.window:
-                window.append(pair)
+                window.append(sample)
                 continue
             index = int(rng.integers(self.window))
             yield window[index]
-            window[index] = pair
+            window[index] = sample
         for index in rng.permutation(len(window)):
             yield window[index]
 
 
-def _in_order(reader: RowFormat, blocks: Sequence[Block]) -> Iterator[tuple[str, Row]]:
-    return (pair for block in blocks for pair in reader.read(block))
+def _read(reader: RowFormat, block: Block) -> Iterator[RowSample]:
+    is_complete = reader.has_all_columns(block.path)
+    return (RowSample(values=row, id=where, is_complete=is_complete) for where, row in reader.read(block))

@@ -169,6 +169,9 @@ def test_best_and_last_are_kept(make, tmp_path: Path):
     again.resume(find_checkpoint(tmp_path))
     assert trainer.best_score is not None
     assert (again.best_score, again.since_best) == (trainer.best_score, trainer.since_best)
+    nan = float("nan")
+    trainer.best_score = nan  # such as an area under a curve of one class
+    assert trainer._better({"auc": 0.1}) and not trainer._better({"auc": nan})
 
 
 def test_the_metrics_file_forgets_what_is_trained_again(make, tmp_path: Path):

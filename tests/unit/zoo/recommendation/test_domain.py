@@ -129,6 +129,15 @@ def test_rows_without_what_a_task_needs_are_named() -> None:
     arrays = {"sparse": np.zeros(1, np.int32), "dense": np.zeros(0, np.float32)}
     with pytest.raises(InputError, match=r"t\.csv, line 2.*the row has not the labels"):
         ClickPrediction().pack(RowSample(arrays=arrays, id="t.csv, line 2"))
+    arrays["label"] = np.float32([2])
+    with pytest.raises(InputError, match=r"t\.csv, line 2: a label is no probability(.|\n)*2(.|\n)*0 to 1"):
+        ClickPrediction().pack(RowSample(arrays=arrays, id="t.csv, line 2"))
+
+
+def test_scores_of_one_class_say_that_they_have_no_value(caplog: pytest.LogCaptureFixture) -> None:
+    scores = ClickScores()
+    scores.update({"score": np.float32([0.1, 0.2])}, {"label": np.zeros(2, np.float32)})
+    assert np.isnan(scores.result()["auc"]) and "all 2 rows have the label 0" in caplog.text
 
 
 def test_bins_and_exact_areas_agree() -> None:

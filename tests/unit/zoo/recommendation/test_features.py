@@ -109,11 +109,33 @@ def test_a_vocabulary_goes_into_an_artifact(tmp_path: Path) -> None:
         encode(EncodeFeatures(("C1",), size=9, vocabulary=path), C1="a")
 
 
+def test_words_of_tables_for_truth_and_for_nothing() -> None:
+    """As pandas, databases and R write them."""
+    features = EncodeFeatures(("C1",), ("I1",), size=100)
+    for word in ("", "nan", "NULL", "None", "NA", "<NA>", "\\N", None, float("nan")):
+        assert encode(features, C1="a", I1=word)["dense"].tolist() == [0.0]
+        assert "label" not in encode(features, C1="a", label=word)
+    assert encode(features, C1="a", I1="True", label="False")["dense"].tolist() == [1.0]
+    assert encode(features, C1="a", label="False")["label"].tolist() == [0.0]
+    assert encode(features, C1="\\N")["sparse"].tolist() == [0]
+    assert encode(features, C1="NA")["sparse"].tolist() == [hash_feature("C1", "NA", 100)]
+
+
+def test_a_column_that_a_table_lacks_is_no_missing_value() -> None:
+    features = EncodeFeatures(("user",), ("hour",))
+    message = (
+        r"t\.csv, line 2: the table has no column 'user'(.|\n)*columns User, hour(.|\n)*did you mean 'User'"
+    )
+    with pytest.raises(InputError, match=message):
+        features(RowSample(values={"User": "a", "hour": "1"}, id="t.csv, line 2", is_complete=True), RNG)
+    features(RowSample(values={"hour": "1"}), RNG)  # slots and keys of JSON may be left out
+
+
 def test_what_cannot_be_encoded() -> None:
     features = EncodeFeatures(("C1",), ("I1",))
     with pytest.raises(InputError, match="none of the columns"):
         encode(features, other=1)
-    for value in ("many", "nan", "inf"):
+    for value in ("many", "yes", "inf"):
         with pytest.raises(InputError, match="no number"):
             encode(features, I1=value)
     with pytest.raises(ConfigError, match="nothing to encode"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 from pathlib import Path
@@ -47,6 +48,8 @@ def test_a_field_and_its_value_decide_about_the_row() -> None:
     ("name", "text", "options", "rows"),
     [
         ("a.csv", 'x,y\n1,"b, c"\n2,"line\nbreak"\n', {}, [{"x": "1", "y": "b, c"}, {"x": "2", "y": "line\nbreak"}]),
+        ("a.csv", 'x; y \n1,5;"b;c"\n', {}, [{"x": "1,5", "y": "b;c"}]),
+        ("a.csv", '"a;b;c",y\n1,2\n', {}, [{"a;b;c": "1", "y": "2"}]),
         ("a.tsv", "x\ty\n1\t\n", {}, [{"x": "1", "y": ""}]),
         ("a.dat", "1::9::5::3\n", {"columns": ("u", "i", "r", "t")}, [{"u": "1", "i": "9", "r": "5", "t": "3"}]),
         ("a.txt", "1;2;3\n", {"columns": ("x1..x3",), "separator": ";"}, [{"x1": "1", "x2": "2", "x3": "3"}]),
@@ -64,6 +67,19 @@ def test_formats(tmp_path: Path, name: str, text: str, options: dict, rows: list
     assert [sample.values for sample in (dataset[i] for i in range(len(dataset)))] == rows
     if "line\nbreak" not in text:
         assert RowFormat(**options).count(Path(path)) == len(rows)
+
+
+def test_packed_files_are_read_as_they_are(tmp_path: Path) -> None:
+    """Criteo's days come as .gz."""
+    packed = gzip.compress(b"x,y\n" + b"1,2\n" * 3000)
+    (tmp_path / "a.csv.gz").write_bytes(packed)
+    (tmp_path / "cut.csv.gz").write_bytes(packed[:-9])
+    stream = RowStream((str(tmp_path / "a.csv.gz"),), window=2)
+    assert [sample.values for sample in stream] == [{"x": "1", "y": "2"}] * 3000 and len(stream) == 3000
+    assert len(Rows((str(tmp_path / "a.csv.gz"),))) == 3000
+    for dataset in (Rows, RowStream):
+        with pytest.raises(FormatError, match=r"cut\.csv\.gz: this is no file of gzip, or a cut one"):
+            len(dataset((str(tmp_path / "cut.csv.gz"),)))
 
 
 def test_criteo_rows_have_no_header(tmp_path: Path) -> None:
