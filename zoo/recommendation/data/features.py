@@ -198,9 +198,9 @@ class EncodeFeatures(Transform[RowSample]):
     def texts(self, name: str, value: Value) -> list[str]:
         """What is encoded of a sparse column: its values as text, up to `length`, none where it is missing."""
         if isinstance(value, Sequence) and not isinstance(value, str):
-            values = [_text(one) for one in value]
+            values = [text_of(one) for one in value]
         else:
-            values = [_text(value)] if self.length == 1 else _text(value).split()
+            values = [text_of(value)] if self.length == 1 else text_of(value).split()
         values = [text for text in values if text][: self.length]
         return [bin_number(text) for text in values] if name in self._binned else values
 
@@ -270,7 +270,7 @@ class EncodeFeatures(Transform[RowSample]):
                 )
             values = [None] * width
         try:
-            numbers = [0.0 if _is_missing(one) else float(_truth(_text(one))) for one in values]
+            numbers = [0.0 if _is_missing(one) else float(_truth(text_of(one))) for one in values]
         except ValueError:
             numbers = [math.nan]
         if not all(map(math.isfinite, numbers)):
@@ -329,7 +329,7 @@ class EncodeFeatures(Transform[RowSample]):
         return loaded
 
 
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
     """A value as it is hashed: whole numbers without a point, so that CSV, JSON and Parquet agree."""
     if value is None:
         return ""
@@ -347,7 +347,7 @@ def _truth(text: str) -> str:
 
 def _is_missing(value: Value) -> bool:
     """Whether there is no number."""
-    return _text(value).lower() in _NO_NUMBER
+    return text_of(value).lower() in _NO_NUMBER
 
 
 def bin_number(text: str) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Literal
 
@@ -13,21 +16,50 @@ from framework.config.registry import register
 from framework.core.errors import ConfigError, InputError
 from framework.core.transform import Transform
 from framework.io.dataset import LazyDataset
+from zoo.recommendation.data.features import text_of
 from zoo.recommendation.data.formats import Format, RowFormat
 from zoo.recommendation.data.rows import expand_paths
 from zoo.recommendation.sample import RowSample, Value
 
+log = logging.getLogger("oar")
 Split = Literal["train", "valid", "test", "all"]
 _BEHIND = {"train": 2, "valid": 1, "test": 0, "all": 0}  # interactions at the end that a split does not see
 
 
 def _number(value: Value, where: str, column: str) -> float:
     try:
-        return float(str(value))
+        number = float(str(value))
     except ValueError:
+        number = math.nan
+    if math.isnan(number):
         raise InputError(
-            "this is no number", where=f"{where}, column {column}", received=str(value)[:40]
-        ) from None
+            "this is no number",
+            where=f"{where}, column {column}",
+            received=repr(str(value)[:40]),
+            allowed="such as 4 or 0.5",
+        )
+    return number
+
+
+def _seconds(value: Value, where: str, column: str) -> float:
+    """A time as a number: of a date that of its seconds, in UTC where it names no zone."""
+    try:
+        number = float(str(value))
+    except ValueError:
+        number = math.nan
+    if math.isnan(number):
+        try:
+            date = value if isinstance(value, datetime) else datetime.fromisoformat(str(value).strip())
+        except ValueError:
+            raise InputError(
+                "this is no time",
+                where=f"{where}, column {column}",
+                received=repr(str(value)[:40]),
+                allowed="a number, or a date such as 2024-05-01 12:30:00",
+                fix="time: null, where the lines stand in the order of time",
+            ) from None
+        return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
+    return number
 
 
 @register("dataset")
@@ -43,7 +75,8 @@ class Interactions(LazyDataset):
 
     Attributes:
         paths: RecBole's .inter, MovieLens' u.data or ratings.dat, CSV.
-        user, item, time: Columns; without `time` the order of the file is that of time.
+        user, item, time: Columns; rows without a user or an item are left out, and the log says how many. Times are
+            numbers or dates of ISO 8601; without `time` the order of the file is that of time.
         rating, min_rating: Column of ratings, and the least that counts as taken; None: all count.
         min_count: Users and items with fewer interactions are left out, again and again until none is left.
         format, columns, separator: See `RowFormat`.
@@ -135,28 +168,7 @@ class Interactions(LazyDataset):
     @cached_property
     def _log(self) -> tuple[Mapping[str, np.ndarray], tuple[str, ...]]:
         """(rows of items by user, items)."""
-        reader = RowFormat(self.format, self.columns, self.separator)
-        triples: list[tuple[str, str, float]] = []
-        for path in expand_paths(self.paths):
-            for where, row in reader.read_file(path):
-                missing = [
-                    name for name in (self.user, self.item, self.time) if name is not None and name not in row
-                ]
-                if missing:
-                    raise InputError(
-                        "a row lacks columns",
-                        where=where,
-                        received=", ".join(row),
-                        allowed=", ".join(missing),
-                    )
-                if (
-                    self.min_rating is not None
-                    and _number(row[self.rating], where, self.rating) < self.min_rating
-                ):
-                    continue
-                time = 0.0 if self.time is None else _number(row[self.time], where, self.time)
-                triples.append((str(row[self.user]), str(row[self.item]), time))
-        triples = _frequent(triples, self.min_count)
+        triples = _frequent(self._triples(), self.min_count)
         order = np.argsort([time for _, _, time in triples], kind="stable")
         items: dict[str, int] = {}
         for _, item, _ in triples:
@@ -166,6 +178,32 @@ class Interactions(LazyDataset):
             user, item, _ = triples[index]
             users[user].append(items[item])
         return {user: np.asarray(rows, np.int32) for user, rows in users.items()}, tuple(items)
+
+    def _triples(self) -> list[tuple[str, str, float]]:
+        """(user, item, time) of each row that counts, in the order of the files."""
+        reader = RowFormat(self.format, self.columns, self.separator)
+        names = [self.user, self.item, *([] if self.time is None else [self.time])]
+        names += [] if self.min_rating is None else [self.rating]
+        triples: list[tuple[str, str, float]] = []
+        left_out = 0
+        for where, row in (pair for path in expand_paths(self.paths) for pair in reader.read_file(path)):
+            if missing := [name for name in names if name not in row]:
+                raise InputError(
+                    "a row lacks columns",
+                    where=where,
+                    received=", ".join(row),
+                    allowed=", ".join(missing),
+                    fix="`user`, `item`, `time` and `rating` of the data set name the columns; time: null is for none",
+                )
+            user, item = text_of(row[self.user]), text_of(row[self.item])
+            if not user or not item:
+                left_out += 1
+            elif self.min_rating is None or _number(row[self.rating], where, self.rating) >= self.min_rating:
+                time = 0.0 if self.time is None else _seconds(row[self.time], where, self.time)
+                triples.append((user, item, time))
+        if left_out:
+            log.warning(f"{left_out} rows have no {self.user} or no {self.item}: they are left out")
+        return triples
 
 
 @register("dataset")

@@ -96,6 +96,23 @@ def test_splits_by_time_leave_one_out(tmp_path: Path) -> None:
         len(Interactions(paths, time="when"))
 
 
+def test_logs_as_people_export_them(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """With dates, and rows without a user."""
+    path = tmp_path / "log.csv"
+    rows = ["1,a,2024-05-01 10:00:00", "1,b,2024-05-01T09:00:00Z", ",c,2024-05-01", "1,d,2024-05-01"]
+    path.write_text("\n".join(["user_id,item_id,timestamp", *rows]), encoding="utf-8")
+    whole = Interactions((str(path),), "all")
+    assert whole[0].arrays["history"].tolist() == [3, 2, 1] and whole.class_names == ("a", "b", "d")
+    assert len(whole) == 1 and "1 rows have no user_id or no item_id" in caplog.text
+    path.write_text("user_id,item_id,timestamp\n1,a,yesterday\n", encoding="utf-8")
+    with pytest.raises(
+        InputError, match=r"log\.csv, line 2, column timestamp: this is no time(.|\n)*time: null"
+    ):
+        len(Interactions((str(path),)))
+    with pytest.raises(InputError, match=r"lacks columns(.|\n)*rating"):
+        len(Interactions((str(path),), min_rating=3))
+
+
 def test_histories_of_data_and_of_raw_rows() -> None:
     sample = RowSample(arrays={"history": np.arange(1, 9, dtype=np.int32)})
     assert EncodeHistory(5)(sample, RNG).arrays["items"].tolist() == [4, 5, 6, 7, 8]
