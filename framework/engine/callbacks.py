@@ -227,8 +227,11 @@ class EarlyStopping(Callback):
         sign = 1.0 if self._more_is_better(name, trainer) else -1.0
         best = self._best.get("best", self.baseline)
         score = scores[name]
-        better = best is None or sign * (score - best) > self.min_delta
-        better = better or (math.isnan(best) and not math.isnan(score))
+        better = (
+            best is None
+            or sign * (score - best) > self.min_delta
+            or (math.isnan(best) and not math.isnan(score))
+        )
         self._best.update({"best": score, "bad": 0} if better else {"bad": self._best.get("bad", 0) + 1})
         if self._best["bad"] >= self.patience:
             log.info(f"no better {name} in {self.patience} evaluations: training ends")

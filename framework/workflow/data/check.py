@@ -8,14 +8,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
+
 from framework.config import Kind, bind
 from framework.config.bind import packages_of
 from framework.config.tree import Tree
 from framework.core.errors import ConfigError, OarError
-from framework.engine.experiment import Data
+from framework.engine.experiment import Data, LoaderConfig
 from framework.engine.task import Task
 from framework.io.data_check import Report, print_reports
-from framework.io.dataset import Dataset
+from framework.io.dataset import Dataset, IterableDataset
+from framework.io.recipe import END, Job, Recipe
 from framework.text.sample import TextSample
 from framework.vision.dataset_files import hash_image
 from framework.vision.sample import Sample
@@ -23,6 +26,8 @@ from framework.workflow.domain.config_file import ConfigFile, open_config
 from framework.workflow.domain.domain import find_domain
 
 PARTS = ("train", "eval")
+_TRIED, _TRIED_IMAGES = 100_000, 64
+"""Samples of a part that go through its transforms."""
 
 
 def check_data(
@@ -31,7 +36,7 @@ def check_data(
     """Reads all samples of `data.train` and `data.eval` and prints what is wrong with them.
 
     These are samples that cannot be read, labels that are no class, what else the domain looks for, samples that are in
-    both parts, and numbers of classes that do not fit the model.
+    both parts, numbers of classes that do not fit the model, and samples that a transform or the task refuses.
 
     Args:
         part: "train" or "eval" alone.
@@ -48,9 +53,10 @@ def make_reports(
 ) -> Iterator[tuple[str, Report]]:
     """(title, report) of each part, then of both together. Raises: OarError, where they cannot be read at all."""
     config = open_config(config, overrides)
-    datasets = find_datasets(config.tree, config.path)
+    loaders = _find_loaders(config.tree)
     if part is not None:
-        datasets = {name: dataset for name, dataset in datasets.items() if name == part}
+        loaders = {name: loader for name, loader in loaders.items() if name == part}
+    datasets = {name: loader.dataset for name, loader in loaders.items()}
     if not datasets:
         raise ConfigError(
             "the configuration has no such data",
@@ -62,17 +68,21 @@ def make_reports(
     notes = {name: _Notes() for name in datasets}
     for name, dataset in datasets.items():
         yield f"data.{name}", domain.check_dataset(dataset, notes[name].add)
-    yield "together", _compare(datasets, notes, config.tree)
+    yield "together", _compare(loaders, notes, config.tree)
 
 
 def find_datasets(tree: Tree, where: Path) -> dict[str, Dataset]:
     """The data sets of a file by their part; of its other sections none is read but `imports`."""
+    return {name: loader.dataset for name, loader in _find_loaders(tree).items()}
+
+
+def _find_loaders(tree: Tree) -> dict[str, LoaderConfig]:
     data = tree.value.get("data")
     if data is None:
         return {}
     bound = bind(data, Data, packages_of(tree))
     loaders = {"train": bound.train, "eval": bound.eval}
-    return {name: loader.dataset for name, loader in loaders.items() if loader is not None}
+    return {name: loader for name, loader in loaders.items() if loader is not None}
 
 
 @dataclass(frozen=True)
@@ -82,13 +92,13 @@ class ComparedParts(Report):
     counts: Mapping[str, int]
     shared: tuple[str, ...]
     misfits: tuple[str, ...]
-    """Numbers and names of classes, and how many objects there is room for."""
+    """Numbers and names of classes, how many objects there is room for, and samples that are refused."""
     notes: tuple[str, ...] = ()
     """What differs and may: classes without a sample in data.eval."""
 
     def summary(self) -> list[str]:
         counts = ", ".join(f"{count} different samples in data.{name}" for name, count in self.counts.items())
-        return [counts, *self.notes]
+        return [*([counts] if counts else []), *self.notes]
 
     def faults(self) -> Mapping[str, Sequence[str]]:
         both = (
@@ -104,6 +114,8 @@ class _Notes:
     places: dict[bytes, str] = field(default_factory=dict)
     """The id of the first sample of a content."""
     most_objects: int = 0
+    is_compared: bool = True
+    """Not the rows of a table, which may well be equal."""
 
     def add(self, sample: object) -> None:
         if isinstance(sample, Sample):
@@ -113,6 +125,8 @@ class _Notes:
             texts = (sample.text, sample.pair, sample.target)
             content = hashlib.blake2b(repr(texts).encode("utf-8", "surrogatepass"), digest_size=16).digest()
             self.places.setdefault(content, str(sample.id))
+        else:
+            self.is_compared = False
 
 
 def _read_class_names(dataset: Dataset) -> tuple[str, ...]:
@@ -123,16 +137,16 @@ def _read_class_names(dataset: Dataset) -> tuple[str, ...]:
         return ()
 
 
-def _compare(datasets: Mapping[str, Dataset], notes: Mapping[str, _Notes], tree: Tree) -> ComparedParts:
+def _compare(loaders: Mapping[str, LoaderConfig], notes: Mapping[str, _Notes], tree: Tree) -> ComparedParts:
     train, held_out = (notes[name].places if name in notes else {} for name in PARTS)
     shared = tuple(f"{held_out[key]}, as {train[key]}" for key in held_out if key in train)
-    names = {name: _read_class_names(dataset) for name, dataset in datasets.items()}
+    names = {name: _read_class_names(loader.dataset) for name, loader in loaders.items()}
     misfits = [
         *_compare_with_model(names, tree),
         *_compare_classes(names),
         *_compare_room(notes, tree),
-    ]
-    counts = {name: len(found.places) for name, found in notes.items()}
+    ] or list(_find_refused(loaders, tree))
+    counts = {name: len(found.places) for name, found in notes.items() if found.is_compared}
     return ComparedParts(counts, shared, tuple(misfits), tuple(_lacking_classes(names)))
 
 
@@ -167,13 +181,55 @@ def _lacking_classes(names: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
 
 def _compare_room(notes: Mapping[str, _Notes], tree: Tree) -> Iterator[str]:
     """Tasks with boxes have room for so many objects of an image; an evaluation with more would stop."""
-    if "task" not in tree.value:
-        return
-    task = bind(tree.value["task"], Annotated[Task, Kind("task")], packages_of(tree))
-    room = getattr(task, "max_objects", None)
+    room = getattr(_find_task(tree), "max_objects", None)
     for name, notes_of in notes.items():
         if room is not None and notes_of.most_objects > room:
             yield (
                 f"task.max_objects is {room}, data.{name} has up to {notes_of.most_objects} objects on an image: "
                 f"-o task.max_objects={notes_of.most_objects}"
             )
+
+
+def _find_task(tree: Tree) -> Task | None:
+    return (
+        bind(tree.value["task"], Annotated[Task, Kind("task")], packages_of(tree))
+        if "task" in tree.value
+        else None
+    )
+
+
+def _find_refused(loaders: Mapping[str, LoaderConfig], tree: Tree) -> Iterator[str]:
+    """What the transforms and the task say of some samples of each part, each thing once."""
+    task = _find_task(tree)
+    for name, loader in loaders.items():
+        problems: set[str] = set()
+        for error in _try_samples(loader, task):
+            if error.problem not in problems:
+                problems.add(error.problem)
+                received = "" if error.received is None else f", received {error.received}"
+                allowed = "" if error.allowed is None else f", allowed {error.allowed}"
+                yield f"data.{name}: {error.where}: {error.problem}{received}{allowed}"
+
+
+def _try_samples(loader: LoaderConfig, task: Task | None) -> Iterator[OarError]:
+    """The errors of samples that can be read, from all over the data set, or at the beginning of a stream."""
+    pack = None if task is None else task.pack
+    recipe = Recipe(loader.dataset, loader.transforms, pack, list, 0, drop_last=False, pad_to=None)
+    source = recipe.open(0, 0)
+    try:
+        count = _TRIED if isinstance(loader.dataset, IterableDataset) else len(loader.dataset)
+        tried = min(count, _TRIED_IMAGES if isinstance(source(0), Sample) else _TRIED)
+    except OarError:
+        return  # its own report says so
+    source = recipe.open(0, 0)
+    for index in np.unique(np.linspace(0, count - 1, tried).astype(int)).tolist():
+        try:
+            sample = source(index)
+        except OarError:
+            continue
+        if sample is END:
+            return
+        try:
+            recipe.prepare(lambda _, sample=sample: sample, Job(0, 0, [index]), index)
+        except OarError as error:
+            yield error

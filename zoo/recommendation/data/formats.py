@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from framework.core.bounded import check_file
 from framework.core.errors import FormatError, InputError, MissingExtraError
@@ -227,7 +227,7 @@ def _is_packed(path: Path) -> bool:
 
 
 @contextmanager
-def _open(path: Path) -> Iterator[IO[bytes]]:
+def _open(path: Path) -> Iterator[gzip.GzipFile | io.BufferedReader]:
     """The bytes of a file, unpacked. Raises: FormatError, where a packed one is damaged."""
     try:
         with gzip.open(path, "rb") if _is_packed(path) else path.open("rb") as file:

@@ -49,7 +49,7 @@ def _seconds(value: Value, where: str, column: str) -> float:
         number = math.nan
     if math.isnan(number):
         try:
-            date = value if isinstance(value, datetime) else datetime.fromisoformat(str(value).strip())
+            date = datetime.fromisoformat(str(value).strip())
         except ValueError:
             raise InputError(
                 "this is no time",

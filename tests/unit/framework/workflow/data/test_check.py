@@ -186,3 +186,30 @@ def test_texts(tmp_path: Path) -> None:
         "line 2: a column is missing: column 1",
         "1 with 'z', which is not in `classes`",
     )
+
+
+def test_what_transforms_and_the_task_refuse(tmp_path: Path) -> None:
+    """A column by another name, and a label that is none: training would stop at them."""
+    config = """
+domain: recommendation
+task: {type: ClickPrediction}
+data:
+  train:
+    dataset: {type: Rows, paths: [FOLDER/a.csv]}
+    transforms: [{type: EncodeFeatures, sparse: [user], size: 10, labels: [click]}]
+"""
+    path = tmp_path / "c.yml"
+    path.write_text(config.replace("FOLDER", tmp_path.as_posix()), encoding="utf-8")
+    title = "together: settings that do not fit the data"
+    for text, problem in (
+        ("User,click\n" + "a,1\n" * 200, "the table has no column 'user', received columns User, click"),
+        (
+            "user,click\n" + "a,1\n" * 150 + "a,7\n" * 3,
+            "a label is no probability, received 7, allowed 0 to 1",
+        ),
+    ):
+        (tmp_path / "a.csv").write_text(text, encoding="utf-8")
+        (line,) = faults(str(path))[title]
+        assert line.startswith("data.train: sample ") and problem in line
+    (tmp_path / "a.csv").write_text("user,click\na,1\na,1\n", encoding="utf-8")
+    assert faults(str(path)) == {}
