@@ -208,7 +208,8 @@ def _find_refused(loaders: Mapping[str, LoaderConfig], tree: Tree) -> Iterator[s
                 problems.add(error.problem)
                 received = "" if error.received is None else f", received {error.received}"
                 allowed = "" if error.allowed is None else f", allowed {error.allowed}"
-                yield f"data.{name}: {error.where}: {error.problem}{received}{allowed}"
+                fix = "" if error.fix is None else f"; {error.fix}"
+                yield f"data.{name}: {error.where}: {error.problem}{received}{allowed}{fix}"
 
 
 def _try_samples(loader: LoaderConfig, task: Task | None) -> Iterator[OarError]:
