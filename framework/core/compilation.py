@@ -17,6 +17,7 @@ from framework.core.device import Device, cpu_features
 from framework.core.errors import HubError
 from framework.core.home import home
 from framework.core.lazy import LazyModule
+from framework.core.process import cpu_limit
 from framework.core.process_state import state
 from framework.core.secret import read_secret, secret_file
 from framework.core.signed_cache import bind_entries
@@ -93,8 +94,12 @@ def set_process_flags() -> None:
 
     With YNN's fused products jaxlib 0.10.2 computes wrong values (32,769 rows and more times a small matrix, squared
     and summed: jax#39103), and 0.10.2 and 0.11.0 end the process (sums of products of seven axes: jax#39257). XLA
-    reads its flags once, before the first operation of the process; a choice that is already there stays.
+    reads its flags once, before the first operation of the process; a choice that is already there stays. So it does
+    with NPROC, its name for the number of threads: by itself it knows nothing of a container's quota.
     """
+    limit = cpu_limit()
+    if limit is not None:
+        os.environ.setdefault("NPROC", str(limit))
     flags = os.environ.get("XLA_FLAGS", "")
     if _YNN not in flags and _has_ynn():
         os.environ["XLA_FLAGS"] = f"{flags} --{_YNN}={_SINGLE_DOTS}".strip()

@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import math
 import os
 import socket
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 from framework.core.errors import DeviceError
 
@@ -46,7 +49,58 @@ def pause_collection() -> Iterator[None]:
 
 
 def cpu_count() -> int:
-    """CPUs that this process may use (a container's share, not the host's)."""
+    """CPUs that this process may use: those that it is bound to, or fewer where its container has a quota
+    (`docker run --cpus`, a limit of Kubernetes). Parts count whole, as in Go and Java."""
+    return min(_bound_cpus(), cpu_quota() or sys.maxsize)
+
+
+def cpu_limit() -> int | None:
+    """`cpu_count` where a quota makes it fewer than the CPUs that the process is bound to; else None.
+
+    Libraries count those that they are bound to, and start a thread for each: a group of threads that is over its quota
+    stands still for the rest of each tenth of a second, all of them.
+    """
+    count = cpu_count()
+    return count if count < _bound_cpus() else None
+
+
+def cpu_quota(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """CPUs by the smallest quota of the control groups that this process is in, rounded up; None without one.
+
+    Args:
+        proc, groups: Where Linux shows processes and control groups, of version 2 or 1.
+    """
+    quotas = []
+    for line in _read_text(proc / "self" / "cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        # In a container the path may be the host's: then the folders of the path are not there, and the mount is it.
+        names = [name for name in path.split("/") if name not in ("", "..")]
+        for mount in (controllers, "cpu") if controllers else ("", "unified"):
+            above = [groups.joinpath(mount, *names[:depth]) for depth in range(len(names) + 1)]
+            quotas += [quota for folder in above if (quota := _group_quota(folder)) is not None]
+    return math.ceil(min(quotas)) if quotas else None
+
+
+def _group_quota(folder: Path) -> float | None:
+    """CPUs of one control group; None where it has no quota."""
+    files = ("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+    for names in files:
+        numbers = " ".join(_read_text(folder / name) for name in names).split()
+        if len(numbers) == 2 and all(number.isdigit() for number in numbers) and int(numbers[1]):
+            return max(int(numbers[0]), 1) / int(numbers[1])
+    return None  # "max 100000", "-1 100000"
+
+
+def _read_text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="ascii")
+    except (OSError, UnicodeError):
+        return ""
+
+
+def _bound_cpus() -> int:
     if hasattr(os, "sched_getaffinity"):  # Linux only
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -18,6 +18,7 @@ from framework.core.device import (
 )
 from framework.core.dtypes import Precision
 from framework.core.errors import FormatError, InputError
+from framework.core.process import cpu_limit
 from framework.core.process_state import state
 from framework.export.artifact import Artifact
 from framework.inference.engine import Engine, XLAEngine
@@ -38,7 +39,8 @@ class Runtime:
             file and "litert" its .tflite, and are extras; "auto" is the first of those that the artifact's `engines`
             lists for this kind of device, fastest first and measured with the score held, that is installed here; else
             "xla".
-        threads: CPUs for one call, of engines that can be told; XLA uses all. None is all.
+        threads: CPUs for one call, of engines that can be told; XLA uses all. None is all, or as many as a quota of the
+            container allows.
         trust: Whether code may run that an artifact's config names by `imports`.
 
     Raises:
@@ -121,7 +123,8 @@ class Runtime:
             precision = "bfloat16" if self.precision == "bfloat16" else "float32"
         _say(_whole_name(artifact), engine, reason, _stored_precision(artifact, engine, precision))
         kind = OpenVINOEngine if engine == "openvino" else ONNXRuntimeEngine
-        return kind(find_onnx_file(artifact), device, precision, self.threads, declared_inputs(artifact))
+        threads = cpu_limit() if self.threads is None else self.threads
+        return kind(find_onnx_file(artifact), device, precision, threads, declared_inputs(artifact))
 
     def _open_tflite(self, artifact: Artifact, device: str) -> Engine:
         from framework.inference.engines.litert import LiteRTEngine, check_device, find_tflite_file

@@ -59,6 +59,8 @@ async def read_form(request: Request, limits: Limits) -> FormData:
         max_fields=_FIELDS,
         max_part_size=limits.body_bytes,  # an image in base64 is a field, too
     )
+    # Bodies have a budget of memory: files of more than 1 MiB need no disk, which a container may not let us write.
+    parser.spool_max_size = limits.body_bytes
     try:
         return await parser.parse()
     except MultiPartException as error:

@@ -9,6 +9,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from framework.serving.early_return import HOLD_SECONDS, EarlyReturn
 from framework.serving.header_timer import HEADER_BYTES, HeaderTimer, Refuse
 from framework.serving.lost_clients import drop
+from framework.serving.request_parser import RequestParser
 
 
 class HttpToolsConnection(HeaderTimer, EarlyReturn, HttpToolsProtocol):
@@ -16,6 +17,7 @@ class HttpToolsConnection(HeaderTimer, EarlyReturn, HttpToolsProtocol):
     more is answered where its header ends, and its body is thrown away as it comes."""
 
     refuse: Refuse = staticmethod(lambda path, headers: None)
+    parser: RequestParser | None
     _in_header = False  # between the first byte of a header and its end
     _has_ended = False  # whether the bytes that came last have the end of a header
     _is_refused = False  # while the body of a request that was refused comes
@@ -27,6 +29,7 @@ class HttpToolsConnection(HeaderTimer, EarlyReturn, HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client has come."""
+        self.parser = RequestParser(self)
         super().connection_made(transport)
         self._wait_for_header()
 
@@ -76,6 +79,8 @@ class HttpToolsConnection(HeaderTimer, EarlyReturn, HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """A body has come whole."""
+        if self.parser is not None and self.parser.is_between:
+            return
         if not self._is_refused:
             super().on_message_complete()
             return
@@ -116,7 +121,7 @@ class HttpToolsConnection(HeaderTimer, EarlyReturn, HttpToolsProtocol):
         """
         parser = self.parser
         is_busy = self.cycle is not None and not self.cycle.response_complete
-        if parser is None or is_busy or self.expect_100_continue or parser.should_upgrade():
+        if parser is None or is_busy or self.expect_100_continue:
             return False
         if not parser.should_keep_alive() or parser.get_method() != b"POST":
             return False

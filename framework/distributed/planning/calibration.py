@@ -15,6 +15,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from framework.core.device import Device
+from framework.core.process import cpu_count
 from framework.distributed.collectives import all_gather_object
 from framework.distributed.planning.hardware import Hardware, kind_of
 
@@ -75,7 +76,7 @@ def calibrate(devices: Sequence[Device]) -> Hardware:
             jax.block_until_ready(run())
             if turn:  # the first one compiles
                 waits[name] = min(waits[name], (time.perf_counter() - began[0]) / _CHAIN)
-                works[name] = min(works[name], (time.process_time() - began[1]) / _CHAIN / _cores())
+                works[name] = min(works[name], (time.process_time() - began[1]) / _CHAIN / cpu_count())
     speed = count * 2 * 4 * _NUMBERS / works["move"]
     exchange = max(works["many"] - works["few"], works["move"])
     return Hardware(
@@ -88,11 +89,6 @@ def calibrate(devices: Sequence[Device]) -> Hardware:
         shared=True,
         latency=waits["few"] / count if count > 1 else 0.0,
     )
-
-
-def _cores() -> int:
-    """Processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _machine_memory() -> float:

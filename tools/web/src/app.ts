@@ -369,7 +369,7 @@ async function main(): Promise<void> {
   bar.removeAttribute("value");
   listen();
   await register();
-  const response = await fetch("manifest.json");
+  const response = await fetch("manifest.json", { cache: "no-cache" });
   if (!response.ok) throw new Error(`manifest.json cannot be had: ${response.status}`);
   manifest = await response.json();
   document.title = manifest.name;

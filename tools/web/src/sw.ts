@@ -72,7 +72,10 @@ async function answer(request: Request): Promise<Response> {
   );
   const stored = await cache.match(address);
   if (stored !== undefined) return isolated(stored);
-  const response = await fetch(request);
+  // Browsers keep what servers send without a word about it: for days, a model among them that was exported anew since.
+  const response = await fetch(
+    request.mode === "navigate" ? request : new Request(request, { cache: "no-cache" }),
+  );
   if (response.status === 200 && response.type === "basic") await cache.put(address, response.clone());
   return isolated(response);
 }

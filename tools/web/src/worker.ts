@@ -4,7 +4,7 @@ import { detect } from "./boxes.js";
 import { classify } from "./classes.js";
 import type { Pixels } from "./image.js";
 import { readPage } from "./lines.js";
-import type { Manifest } from "./manifest.js";
+import type { Manifest, ModelFile } from "./manifest.js";
 import { segment } from "./masks.js";
 import type { Request, Reply, Result } from "./messages.js";
 import { type Engine, hasWebGpu, type Model, Runtime } from "./runtime.js";
@@ -26,7 +26,7 @@ const folder = new URL("./", import.meta.url).href;
 
 /** The bytes of a file of the folder; tells how many are here. */
 async function fetchFile(name: string, told: (bytes: number) => void): Promise<Uint8Array> {
-  const response = await fetch(folder + name);
+  const response = await fetch(folder + name, { cache: "no-cache" });
   if (!response.ok || response.body === null)
     throw new Error(`${name} cannot be had: ${response.status} ${response.statusText}`);
   const parts: Uint8Array[] = [];
@@ -48,6 +48,17 @@ async function fetchFile(name: string, told: (bytes: number) => void): Promise<U
   return bytes;
 }
 
+/** Raises an error where the file was exported anew since the page was opened: its classes may be others. */
+async function check(bytes: Uint8Array, file: ModelFile): Promise<void> {
+  let same = bytes.length === file.bytes;
+  if (same && globalThis.crypto?.subtle !== undefined) {
+    const sum = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes as Uint8Array<ArrayBuffer>));
+    same = [...sum].map((byte) => byte.toString(16).padStart(2, "0")).join("") === file.sha256;
+  }
+  if (!same)
+    throw new Error(`${file.file} is another one than this page's: close its tabs and open it again.`);
+}
+
 async function open(manifest: Manifest, wanted: Engine | "auto", notes: string[] = []): Promise<void> {
   const files = Object.entries(manifest.models);
   const total = files.reduce((sum, [, file]) => sum + file.bytes, 0);
@@ -62,6 +73,7 @@ async function open(manifest: Manifest, wanted: Engine | "auto", notes: string[]
     const known = bytes.get(name);
     if (known !== undefined) return known;
     const fresh = await fetchFile(name, (size) => tell(name, size));
+    for (const [, file] of files) if (file.file === name) await check(fresh, file);
     bytes.set(name, fresh);
     return fresh;
   };

@@ -271,6 +271,41 @@ def test_answers_come_in_the_order_of_requests(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_a_request_that_offers_http_2_is_answered_with_its_body(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Java's HttpClient sends it: uvicorn#2722."""
+    offer = (
+        HEAD + b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n"
+    )
+    bodies = [
+        b"Content-Length: 5\r\n\r\nabcde",
+        b"Transfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n2\r\nde\r\n0\r\nX: y\r\n\r\n",
+    ]
+    with serve(kind, monkeypatch) as (app, port), connect(port) as sock:
+        for body in bodies:
+            sock.sendall(offer + body)
+            assert read(sock).endswith(b"\r\n\r\n5")
+            for byte in offer + body:
+                sock.sendall(bytes([byte]))
+            assert read(sock).endswith(b"\r\n\r\n5")
+        sock.sendall(offer.replace(b"POST", b"GET") + b"\r\n" + HEAD + b"Content-Length: 2\r\n\r\nab")
+        answers = read(sock)
+        while answers.count(b" 200 ") < 2:
+            answers += read(sock)
+        assert answers.endswith(b"2")
+        if kind == "httptools":
+            app.full = True
+            sock.sendall(offer + bodies[0])
+            assert b" 503 " in read(sock)
+            app.full = False
+            sock.sendall(HEAD + b"Content-Length: 2\r\n\r\nab")
+            assert read(sock).endswith(b"2")
+        sock.sendall(offer + b"Transfer-Encoding: chunked\r\n\r\nno\r\n")
+        assert b" 400 " in read(sock)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_what_a_client_that_has_gone_began_is_cancelled(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = threading.Event()
     with serve(kind, monkeypatch) as (app, port):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -104,6 +105,13 @@ def test_a_part_of_a_file_s_type_is_a_file_without_a_name_too(start: Start) -> N
     text = base64.b64encode(png(200) + bytes(2 << 20)).decode()
     body = head.format("text/plain").encode() + text.encode() + b"\r\n--B--\r\n"
     assert client.post(URL, content=body, headers=kind).status_code == 200
+
+
+def test_a_large_file_of_a_form_needs_no_disk(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container without a folder for temporary files, or with a small one: geolens#101."""
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda *_, **__: pytest.fail("a file is written"))
+    answer = start().post(URL, files={"file": ("a.png", png(200) + bytes(2 << 20))})
+    assert answer.status_code == 200, answer.text
 
 
 def test_a_form_without_a_boundary_says_so(start: Start) -> None:

@@ -348,7 +348,7 @@ async function main() {
     bar.removeAttribute("value");
     listen();
     await register();
-    const response = await fetch("manifest.json");
+    const response = await fetch("manifest.json", { cache: "no-cache" });
     if (!response.ok)
         throw new Error(`manifest.json cannot be had: ${response.status}`);
     manifest = await response.json();

@@ -8,7 +8,7 @@ let opened;
 const folder = new URL("./", import.meta.url).href;
 /** The bytes of a file of the folder; tells how many are here. */
 async function fetchFile(name, told) {
-    const response = await fetch(folder + name);
+    const response = await fetch(folder + name, { cache: "no-cache" });
     if (!response.ok || response.body === null)
         throw new Error(`${name} cannot be had: ${response.status} ${response.statusText}`);
     const parts = [];
@@ -30,6 +30,16 @@ async function fetchFile(name, told) {
     }
     return bytes;
 }
+/** Raises an error where the file was exported anew since the page was opened: its classes may be others. */
+async function check(bytes, file) {
+    let same = bytes.length === file.bytes;
+    if (same && globalThis.crypto?.subtle !== undefined) {
+        const sum = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+        same = [...sum].map((byte) => byte.toString(16).padStart(2, "0")).join("") === file.sha256;
+    }
+    if (!same)
+        throw new Error(`${file.file} is another one than this page's: close its tabs and open it again.`);
+}
 async function open(manifest, wanted, notes = []) {
     const files = Object.entries(manifest.models);
     const total = files.reduce((sum, [, file]) => sum + file.bytes, 0);
@@ -45,6 +55,9 @@ async function open(manifest, wanted, notes = []) {
         if (known !== undefined)
             return known;
         const fresh = await fetchFile(name, (size) => tell(name, size));
+        for (const [, file] of files)
+            if (file.file === name)
+                await check(fresh, file);
         bytes.set(name, fresh);
         return fresh;
     };
