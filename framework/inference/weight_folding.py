@@ -16,6 +16,7 @@ from enum import Enum
 from typing import cast
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.extend import core
 
@@ -65,7 +66,8 @@ class _Trace:
 
     def number(self, value: core.Var | core.Literal) -> int:
         self.shapes.append(tuple(value.aval.shape))  # type: ignore[attr-defined]
-        self.is_wide |= np.dtype(value.aval.dtype).itemsize > 4  # type: ignore[attr-defined]
+        dtype = value.aval.dtype  # type: ignore[attr-defined]
+        self.is_wide |= not _is_random_key(dtype) and np.dtype(dtype).itemsize > 4
         return len(self.shapes) - 1
 
     def add(self, closed: core.ClosedJaxpr, inputs: Sequence[int]) -> list[int]:
@@ -314,7 +316,14 @@ def _width(is_wide: bool) -> contextlib.AbstractContextManager[object]:
     return jax.enable_x64(True) if is_wide else contextlib.nullcontext()
 
 
+def _is_random_key(dtype: jax.typing.DTypeLike) -> bool:
+    """Whether it is a type of jax's keys of random numbers, which numpy does not know."""
+    return jnp.issubdtype(dtype, jax.dtypes.extended)
+
+
 def _constant_key(constant: np.ndarray | jax.Array) -> tuple:
+    if _is_random_key(constant.dtype):
+        constant = jax.random.key_data(cast("jax.Array", constant))
     array = np.asarray(constant)
     content = array.tobytes() if array.nbytes <= _SHARED_BYTES else object()
     return "constant", array.shape, array.dtype.name, content

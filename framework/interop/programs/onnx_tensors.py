@@ -43,19 +43,21 @@ class TensorReader:
                 fix="convert the model to float32, float16 or bfloat16 weights",
             )
         dtype = DTYPES[code]
-        if dtype in BITS and tensor.integer(14) != 1:
-            return self._packed(tensor, what, dtype, shape)
         if tensor.integer(14) == 1:
             return self._external(tensor, what, dtype, shape)
+        if dtype in BITS:
+            raw = tensor.span(9)
+            packed = np.frombuffer(raw[1], np.uint8) if raw else np.array(tensor.integers(5), np.uint8)
+            return self._packed(tensor, packed, what, dtype, shape)
         if (raw := tensor.span(9)) is not None:
             return self.source.array(raw[0], raw[1], dtype, shape, what)
         return self.source.array(
             tensor.start, memoryview(_read_typed_values(tensor, dtype).tobytes()), dtype, shape, what
         )
 
-    def _packed(self, tensor: Message, what: str, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
-        raw = tensor.span(9)
-        packed = np.frombuffer(raw[1], np.uint8) if raw else np.array(tensor.integers(5), np.uint8)
+    def _packed(
+        self, tensor: Message, packed: np.ndarray, what: str, dtype: np.dtype, shape: tuple[int, ...]
+    ) -> np.ndarray:
         size = math.prod(shape)
         if not 0 <= -(-size * BITS[dtype] // 8) <= len(packed):
             raise self.source.error(
@@ -71,11 +73,15 @@ class TensorReader:
     def _external(self, tensor: Message, what: str, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
         entries = {entry.text(1): entry.text(2) for entry in tensor.messages(13, "StringStringEntryProto")}
         location = entries.get("location", "")
-        folder = Path(self.source.name).parent.resolve()
+        model = Path(self.source.name)
+        folder = model.parent.resolve()
         # Another system's separators and drive letters count too: what is refused must not depend on the reader.
         foreign = location.startswith("/") or any(mark in location for mark in ("\\", ":", "\0"))
         inside = 0 < len(location) < 256 and not foreign and ".." not in location.split("/")
-        if not inside or folder not in (folder / location).resolve().parents:
+        target = (folder / location).resolve() if inside else folder
+        # Hugging Face's cache has links to the model and to its data, whose files lie side by side elsewhere.
+        beside = target.parent == model.resolve().parent
+        if not inside or not (beside or folder in target.parents):
             raise self.source.error(
                 f"{what} points outside of the model's folder",
                 tensor.start,
@@ -92,12 +98,13 @@ class TensorReader:
                     fix="copy the model together with its data file",
                 )
             self._files[location] = read_source(folder / location)
-        if dtype in BITS:
-            raise self.source.error(f"{what} of {BITS[dtype]} bits is in a file of its own", tensor.start)
         data = self._files[location]
         offset = _parse_decimal(entries.get("offset", "0"))
         length = _parse_decimal(entries.get("length", str(len(data.data) - offset)))
-        return data.array(offset, data.view(offset, length, what), dtype, shape, what)
+        raw = data.view(offset, length, what)
+        if dtype in BITS:
+            return self._packed(tensor, np.frombuffer(raw, np.uint8), what, dtype, shape)
+        return data.array(offset, raw, dtype, shape, what)
 
 
 def _parse_decimal(text: str) -> int:

@@ -30,6 +30,7 @@ from framework.nn import functional as F
 OPERATORS: Table = {}
 operator = registrar(OPERATORS)
 MOST_TIMES = 1 << 14  # that an axis grows by
+_HALF_TOLERANCE = 1e-6  # onnxruntime takes 3.499999 for 3.5, which a scale of 32 bits misses
 _CORE_LINEAR = {
     "half_pixel": (False, 0),
     "pytorch_half_pixel": (False, 0),
@@ -222,6 +223,8 @@ class _Resize:
 
     def _scales_differ(self) -> bool:
         """Whether the scales are others than the ratios of the sizes, which the core would take."""
+        if self.coordinates == "align_corners":
+            return False  # which asks for sizes alone
         pairs = zip(self.factors[2:], self.outs[2:], self.x.shape[2:])
         return any(
             f is not None and not (is_symbolic(out) or is_symbolic(n)) and abs(f * n - out) > 1e-6 * out
@@ -229,7 +232,7 @@ class _Resize:
         )
 
     def _positions(self, axis: int) -> np.ndarray:
-        """For each pixel of the result the place in the input, in float64."""
+        """For each pixel of the result the place in the input, rounded to 32 bits where onnxruntime rounds."""
         size, out = self.x.shape[axis], self.outs[axis]
         factor = self.factors[axis]
         if is_symbolic(size) or is_symbolic(out) or factor is None:
@@ -240,27 +243,27 @@ class _Resize:
                 allowed="symbolic sizes in linear and cubic modes, and in nearest by a whole factor",
                 fix="export with fixed sizes, or make the model anew with a factor of 2, 3, 4 …",
             )
-        scale, pixel = float(factor), np.arange(out, dtype=np.float64)
-        length = out if self.coordinates == "half_pixel_symmetric" else size * scale
+        scale, pixel, half = np.float32(factor), np.arange(out, dtype=np.float32), np.float32(0.5)
+        last, steps = np.float32(size - 1), np.float32(out - 1)
         match self.coordinates:
             case "align_corners":
-                return pixel * (size - 1) / (size * scale - 1) if size * scale != 1 else pixel * 0
+                return pixel * last / steps if out > 1 else pixel * 0
             case "asymmetric":
                 return pixel / scale
             case "pytorch_half_pixel":
-                return (pixel + 0.5) / scale - 0.5 if out > 1 else pixel * 0
+                return (pixel + half) / scale - half if out > 1 else pixel * 0
             case "tf_half_pixel_for_nn":
-                return (pixel + 0.5) / scale
+                return (pixel + half) / scale
             case "tf_crop_and_resize":
-                start, end = self.regions.get(axis, (0.0, 1.0))
+                start, end = map(np.float32, self.regions.get(axis, (0.0, 1.0)))
                 if out > 1:
-                    return start * (size - 1) + pixel * (end - start) * (size - 1) / (out - 1)
-                return pixel * 0 + 0.5 * (start + end) * (size - 1)
+                    return start * last + pixel * (end - start) * last / steps
+                return pixel * 0 + half * (start + end) * last
             case "half_pixel_symmetric":
-                adjust = length / (size * scale)
-                return size / 2 * (1 - adjust) + (pixel + 0.5) / scale - 0.5
+                offset = size / 2 * (1 - np.float32(out) / (scale * np.float32(size)))
+                return (offset + np.float64(pixel + half) / scale - 0.5).astype(np.float32)
             case "half_pixel":
-                return (pixel + 0.5) / scale - 0.5
+                return (pixel + half) / scale - half
         raise self.call.error("an unknown coordinate_transformation_mode", received=self.coordinates)
 
     def _along(self, data: Array, position: int, axis: int) -> tuple[Array, np.ndarray | None]:
@@ -277,14 +280,14 @@ class _Resize:
                 "ceil": np.ceil,
                 # before opset 11, whose text leaves it open; onnxruntime and onnx's own example do so
                 "simple": np.ceil if is_smaller else np.floor,
-                "round_prefer_floor": lambda p: np.ceil(p - 0.5),
-                "round_prefer_ceil": lambda p: np.floor(p + 0.5),
-            }[self.rounding](at.astype(np.float32))  # as onnxruntime: 11 / 1.1 is 10
+                "round_prefer_floor": lambda p: np.ceil(np.float64(p) - 0.5 - _HALF_TOLERANCE),
+                "round_prefer_ceil": lambda p: np.floor(np.float64(p) + 0.5 + _HALF_TOLERANCE),
+            }[self.rounding](at)
             pixels = np.clip(rounded, 0, size - 1).astype(np.int32)
             if isinstance(data, np.ndarray):
                 return data.take(pixels, position), outside
             return jnp.take(data, pixels, position), outside
-        rows, weights = self._weights(at, size, float(self.factors[axis] or 1.0))
+        rows, weights = self._weights(at.astype(np.float64), size, float(self.factors[axis] or 1.0))
         if isinstance(data, np.ndarray):
             return self._add_rows(data, position, rows, weights), outside
         matrix = np.zeros((len(at), size))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 
+import jax.monitoring
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -78,7 +79,18 @@ def test_weights_of_eight_bits_are_widened_once() -> None:
         "p": RNG.integers(-127, 128, (21, 19)).astype(np.int8),
         "one": np.float32(0.02),
     }
-    engine, session = opened(model(nodes, [value("x", [1, 16, 21, 21])], ["y", "m"], arrays, opset=16))
+    compiled: list[str] = []
+
+    def note(event: str, duration_secs: float, **kwargs: str | int) -> None:
+        if event.endswith("backend_compile_duration"):
+            compiled.append(str(kwargs.get("fun_name")))
+
+    jax.monitoring.register_event_duration_secs_listener(note)
+    try:
+        engine, session = opened(model(nodes, [value("x", [1, 16, 21, 21])], ["y", "m"], arrays, opset=16))
+    finally:
+        jax.monitoring.unregister_event_duration_listener(note)
+    assert not {"jit(subtract)", "jit(multiply)", "jit(transpose)"} & set(compiled)  # by all nodes together
     assert {name: array.shape for name, array in engine._weights[2].items()} == {
         "w": (3, 3, 16, 32), "t": (19, 21), "m": (21, 19),
     }  # fmt: skip

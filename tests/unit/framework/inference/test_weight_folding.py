@@ -122,3 +122,17 @@ def test_combined_kernels_are_held() -> None:
     np.testing.assert_allclose(folded({"x": x}), run(w, small, {"x": x}), atol=1e-4)
     (program,) = folded._programs.values()
     assert (6, 64, 192) in {array.shape for array in program.held}
+
+
+def test_keys_of_random_numbers_are_values_too() -> None:
+    """A node with a seed makes its key while it is traced, and one without takes a key that is there."""
+    w, x, ready = draw(3), draw(3), jax.random.key(2)
+
+    def run(w: jax.Array, inputs: dict) -> jax.Array:
+        return (
+            inputs["x"]
+            + w * jax.random.uniform(jax.random.key(1), (3,))
+            + w * jax.random.uniform(ready, (3,))
+        )
+
+    np.testing.assert_allclose(FoldedFunction(run, (w,))({"x": x}), run(w, {"x": x}), rtol=1e-5, atol=1e-6)

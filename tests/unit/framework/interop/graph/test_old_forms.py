@@ -69,6 +69,41 @@ def test_scales_are_numbers_of_32_bits(open_graph: Load) -> None:
     assert y[0, 0, 0, 11] == 10
 
 
+@pytest.mark.parametrize(
+    ("coordinates", "mode", "rounding", "size", "scale", "expected"),
+    [
+        ("align_corners", "nearest", "round_prefer_floor", 7, 0.7, [0, 2, 4, 6]),
+        ("align_corners", "linear", "", 5, 0.7, [0, 2, 4]),  # as torch and Paddle: not 2.4 pixels, but 3
+        ("align_corners", "cubic", "", 5, 0.7, [0, 2, 4]),
+        ("asymmetric", "nearest", "round_prefer_ceil", 7, 2 / 7, [0, 4]),
+        ("half_pixel", "nearest", "floor", 7, 1 / 7, [2]),
+        ("half_pixel_symmetric", "nearest", "floor", 5, 0.3, [1]),
+        ("half_pixel_symmetric", "nearest", "floor", 5, 0.6, [0, 1, 3]),
+    ],
+)
+def test_resize_rounds_positions_as_onnxruntime(
+    open_graph: Load, coordinates: str, mode: str, rounding: str, size: int, scale: float, expected: list[int]
+) -> None:
+    """Corners are aligned for whole sizes, positions have 32 bits, and what is nearly a half is a half."""
+    attrs = {"nearest_mode": rounding} if rounding else {}
+    layer = open_graph(
+        [
+            node(
+                "Resize",
+                ["x", "", "s"],
+                ["y"],
+                mode=mode,
+                coordinate_transformation_mode=coordinates,
+                **attrs,
+            )
+        ],
+        arrays={"s": np.float32([1, 1, 1, scale])},
+        opset=19,
+    )
+    x = np.arange(size, dtype=np.float32).reshape(1, 1, 1, size)
+    np.testing.assert_allclose(np.asarray(layer(x))[0, 0, 0], expected, atol=1e-6)
+
+
 def test_arithmetic_on_int64_has_64_bits(open_graph: Load) -> None:
     nodes = [
         node("Mul", ["x", "k"], ["p"]),

@@ -281,6 +281,35 @@ def test_the_onnx_package_writes_external_data_that_is_read(tmp_path):
     np.testing.assert_array_equal(load_weights(tmp_path / "m.onnx")["w"], array, strict=True)
 
 
+def test_links_of_hugging_faces_cache_to_model_and_data(tmp_path):
+    """Both lead to files side by side; a file next to no model stays out of reach."""
+    proto = external("m.onnx_data")
+    files = {
+        "blobs/a": proto.SerializeToString(),
+        "blobs/b": np.float32([0, 1, 2]).tobytes(),
+        "secret": b"x" * 12,
+    }
+    links = {"main/m.onnx": "../blobs/a", "main/m.onnx_data": "../blobs/b", "other/m.onnx": "../blobs/a"}
+    links["other/m.onnx_data"] = "../secret"
+    for folder in ("blobs", "main", "other"):
+        (tmp_path / folder).mkdir()
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    for name, target in links.items():
+        (tmp_path / name).symlink_to(target)
+    assert read_onnx(tmp_path / "main/m.onnx").parameters["w"].tolist() == [1, 2]
+    with pytest.raises(FormatError, match="outside of the model's folder"):
+        read_onnx(tmp_path / "other/m.onnx")
+
+
+def test_external_data_of_four_bits(read, tmp_path):
+    (tmp_path / "data").write_bytes(b"\x21\xf3")
+    proto = external("data", "0", "2")
+    tensor = proto.graph.initializer[0]
+    tensor.data_type, tensor.dims[:] = TensorProto.INT4, [3]
+    assert read(proto).parameters["w"].astype(int).tolist() == [1, 2, 3]
+
+
 @pytest.mark.parametrize(
     "location",
     [
