@@ -205,7 +205,7 @@ def read_adapter(model: Decoder, folder: str | Path) -> Decoder:
     _check_ranks(adapter, arrays, path)
     is_paddle = not (folder / PEFT_CONFIG).is_file()
     if not is_paddle:
-        adapter = _choose_layers(adapter, settings, arrays)
+        adapter = _find_saved_layers(_choose_layers(adapter, settings, arrays), arrays)
         adapter, arrays = _read_token_rows(
             model, adapter, settings.get("trainable_token_indices"), arrays, path
         )
@@ -218,6 +218,15 @@ def read_adapter(model: Decoder, folder: str | Path) -> Decoder:
         dtype = np.float32 if ours[name].trainable else np.dtype(ours[name].dtype)
         ours[name].set_value(value.astype(dtype))
     return adapted.train() if model.training else adapted.eval()
+
+
+def _find_saved_layers(adapter: LoRA, arrays: Mapping[str, np.ndarray]) -> LoRA:
+    """Whole layers by the names that the file has: in peft's settings "norm" is the end of input_layernorm, too."""
+    owners = sorted({_our_name(key).rpartition(".")[0] for key in arrays if ".lora_" not in key})
+    saved: list[str] = []
+    for pattern in adapter.modules_to_save:
+        saved += [re.escape(name) for name in owners if re.search(f"{pattern}$", name)] or [pattern]
+    return dataclasses.replace(adapter, modules_to_save=tuple(dict.fromkeys(saved)))
 
 
 def _copy_parameters(model: Decoder, other: Decoder) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from framework.core.disk import write_file
 from framework.core.types import JSON
-from framework.text.chat_answer import AnswerDelta, AnswerParser, ToolCall
+from framework.text.chat_answer import AnswerDelta, AnswerParser, ToolCall, read_arguments
 from framework.workflow.domain.text_generation import FinishReason
 from nlp.text_generator import EngineGenerator
 
@@ -55,19 +55,11 @@ class ChatAnswer:
                 {
                     "id": one.id,
                     "type": "function",
-                    "function": {"name": one.name, "arguments": _data(one.arguments)},
+                    "function": {"name": one.name, "arguments": read_arguments(one.arguments, one.name)},
                 }
                 for one in self.tool_calls
             ]
         return message
-
-
-def _data(arguments: str) -> JSON:
-    """Arguments as templates take them; as text where they are no JSON."""
-    try:
-        return json.loads(arguments)
-    except ValueError:
-        return arguments
 
 
 class AnswerStream:

@@ -69,7 +69,7 @@ class DecoderReranker:
             )
         self._answers = np.array(answers, np.int32)
         self._before, self._behind = (self._encode(text) for text in (_BEFORE, _BEHIND))
-        longest = min(_LONGEST, decoder.size.max_positions)
+        longest = min(_LONGEST, decoder.size.longest_text)
         self.max_length = longest if max_length is None else max_length
         self._room = self.max_length - len(self._before) - len(self._behind)
         self._batch_size = batch_size

@@ -90,7 +90,7 @@ def export_programs(model: llm.LanguageModel, folder: str | Path) -> Path:
         if (model.folder / name).is_file():
             shutil.copyfile(model.folder / name, folder / name)
     size = model.model.size
-    sizes = ProgramSizes(size.max_positions, size.vocab_size, size.eos_ids, cache, size.bos_id)
+    sizes = ProgramSizes(size.longest_text, size.vocab_size, size.eos_ids, cache, size.bos_id)
     write_file(folder / PROGRAMS, json.dumps({"form": FORM, **asdict(sizes)}, indent=1).encode("utf-8"))
     return folder
 

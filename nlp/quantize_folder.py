@@ -104,7 +104,7 @@ def _examples(model: LanguageModel, options: FolderQuantization) -> Iterator[np.
         )
     text = read_text(options.data, DATASET, "text")
     ids = model.tokenizer.encode(text, add_special=False).ids
-    length = min(options.length, model.model.size.max_positions, len(ids))
+    length = min(options.length, model.model.size.longest_text, len(ids))
     if length < 2:
         raise InputError(
             "the examples are too short",

@@ -43,7 +43,7 @@ _LENGTH = 8192  # tokens of a prompt and its text, where nobody says
 
 class _Sizes(Protocol):
     @property
-    def max_positions(self) -> int: ...
+    def longest_text(self) -> int: ...
 
     @property
     def eos_ids(self) -> tuple[int, ...]: ...
@@ -316,7 +316,7 @@ def make_engine_generator(
             "the model has no tokenizer", where=str(folder), allowed="a folder with tokenizer.json"
         )
     if engine is None:
-        longest = min(size.max_positions, _LENGTH) if options.max_length is None else options.max_length
+        longest = min(size.longest_text, _LENGTH) if options.max_length is None else options.max_length
         engine = Engine(
             model, tokenizer, options.slots, longest, chunk=options.chunk, prefix_tokens=options.prefix_tokens
         )

@@ -353,7 +353,7 @@ def _text_of(block: JSON, where: str) -> str:
 
 def _read_calls(calls: JSON, where: str) -> list[JSON]:
     """Calls with arguments as data, which templates write as JSON; clients send them as text."""
-    from framework.core.bounded import parse_json
+    from framework.text.chat_answer import read_arguments
 
     if not isinstance(calls, list):
         raise field_error(where, calls, "a list")
@@ -370,9 +370,7 @@ def _read_calls(calls: JSON, where: str) -> list[JSON]:
             )
         arguments = function.get("arguments", {})
         if isinstance(arguments, str):
-            arguments = parse_json(
-                arguments or "{}", f"{where}[{number}]", "text of arguments", BadRequestError
-            )
+            arguments = read_arguments(arguments, f"{where}[{number}]")
         result.append({**call, "function": {**function, "arguments": arguments}})  # type: ignore[dict-item]
     return result
 

@@ -8,6 +8,7 @@ thoughts stand in `<think>`.
 from __future__ import annotations
 
 import json
+import logging
 import re
 import secrets
 import string
@@ -15,8 +16,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from framework.core.bounded import parse_json
+from framework.core.errors import FormatError
 from framework.core.types import JSON
 
+log = logging.getLogger("oar")
 ToolForm = Literal["hermes", "llama3", "mistral"]
 _THINK, _THOUGHT = "<think>", "</think>"
 _HERMES, _HERMES_END = "<tool_call>", "</tool_call>"
@@ -278,6 +282,27 @@ def make_call_id(size: int = 24) -> str:
     """A new id of a call; models of Mistral take nine characters."""
     text = "".join(secrets.choice(_ID_CHARACTERS) for _ in range(size))
     return text if size < 10 else f"call_{text}"
+
+
+def read_arguments(text: str, where: str) -> JSON:
+    """The arguments of an earlier call as the object that templates go through; none for "" and null.
+
+    A model can write what is no object (an answer that was cut, quotes without a backslash), and clients send the
+    call again with every later message: it stands under `INVALID_JSON`, so that the chat goes on and the model sees
+    what it wrote. `where` names the call in the log, which does not repeat its text.
+
+    Source: Anthropic's guide to tool use (the key).
+    """
+    try:
+        value = parse_json(text or "{}", where, "text of arguments")
+    except FormatError as error:
+        value, reason = text, str(error.received)
+    else:
+        reason = f"a {type(value).__name__}"
+    if isinstance(value, dict) or value is None:
+        return value or {}
+    log.warning("%s: the arguments are no JSON object, the model sees them as text: %s", where, reason)
+    return {"INVALID_JSON": text}
 
 
 def _read_json(text: str) -> JSON:

@@ -76,7 +76,7 @@ class Scorer:
     """
 
     def __init__(self, model: Decoder, max_length: int | None = None, batch_size: int = 8) -> None:
-        self.max_length = model.size.max_positions if max_length is None else max_length
+        self.max_length = model.size.longest_text if max_length is None else max_length
         self.batch_size = batch_size
         if min(self.max_length, batch_size) < 1:
             raise ConfigError(

@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 _LARGEST = 256 * 1024  # characters of a schema, pattern or grammar
 _DEEPEST = 64  # levels of a schema
 _CHOICES = 10_000
+_FORMATS = frozenset(
+    ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri", "unknown"]
+)  # that llguidance follows
+_VALUES = ("const", "enum", "default", "example", "examples")  # hold texts, not schemas
+_SCHEMAS_BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _WHITESPACE = r"[ \t\n\r]{0,40}"  # bounded: small models write spaces for ever where they may
 
 
@@ -45,7 +50,7 @@ class JsonSchema(Constraint):
         schema: JSON Schema as data or text.
         whitespace: Whether the text may have spaces and line breaks between items, as models are used to.
 
-    "oneOf" is taken for "anyOf".
+    "oneOf" is taken for "anyOf", and a "format" that is not followed ("int64", "url", "password") says nothing.
     """
 
     schema: JSON = field(default_factory=lambda: {"type": "object"})
@@ -69,7 +74,7 @@ class JsonSchema(Constraint):
                 allowed='{"type": …}, or true',
             )
         _check_depth(schema)
-        text = json.dumps({} if schema is True else schema)
+        text = json.dumps({} if schema is True else _without_other_formats(schema))
         _check_size("schema", text)
         options = {"whitespace_pattern": _WHITESPACE} if self.whitespace else {"whitespace_flexible": False}
         try:
@@ -160,6 +165,26 @@ def _check_depth(schema: JSON) -> None:
         allowed=f"at most {_DEEPEST}",
         fix='name what repeats in "$defs" and refer to it',
     )
+
+
+def _without_other_formats(schema: JSON) -> JSON:
+    """The schema without formats that llguidance refuses. Others than it knows are annotations.
+
+    Source: JSON Schema 2020-12, validation, 7.2.1.
+    """
+    if isinstance(schema, list):
+        return [_without_other_formats(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    result: dict[str, JSON] = {}
+    for key, value in schema.items():
+        if key in _VALUES:
+            result[key] = value
+        elif key in _SCHEMAS_BY_NAME and isinstance(value, dict):
+            result[key] = {name: _without_other_formats(one) for name, one in value.items()}
+        elif key != "format" or not isinstance(value, str) or value in _FORMATS:
+            result[key] = _without_other_formats(value)
+    return result
 
 
 def _refused(name: str, reason: str) -> InputError:

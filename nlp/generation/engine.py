@@ -104,7 +104,7 @@ class Engine:
     ) -> None:
         decoder = LayerFunctions(model, cache_dtype) if isinstance(model, nn.Layer) else model
         size = getattr(model, "size", None)
-        longest = getattr(size, "max_positions", None)
+        longest = getattr(size, "longest_text", None)
         if start_token is None and isinstance(size, EncoderDecoderSize):
             start_token = size.start_id
         max_length = longest if max_length is None else max_length

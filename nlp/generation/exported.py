@@ -48,6 +48,10 @@ class ProgramSizes:
     bos_id: int = -1
     """What an empty prompt begins with; -1: nothing"""
 
+    @property
+    def longest_text(self) -> int:
+        return self.max_positions
+
 
 class ExportedFunctions:
     """`DecoderFunctions` of a folder of programs.

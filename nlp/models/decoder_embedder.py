@@ -49,7 +49,7 @@ class DecoderEmbedder(nn.Layer):
     @property
     def max_tokens(self) -> int:
         """The longest text that the model was made for."""
-        return self.decoder.size.max_positions
+        return self.decoder.size.longest_text
 
     def embed(self, tokens: Tokens) -> jax.Array:
         """[N, D] float32"""

@@ -43,6 +43,11 @@ class GemmaSize(DecoderSize):
     final_cap: float = 0.0
     local_rope: RopeOptions | None = None
 
+    @property
+    def longest_text(self) -> int:
+        """Gemma 3 counts its stretched positions in `max_positions`."""
+        return super().longest_text if self.local_rope is None else self.max_positions
+
 
 _TOKENS = {"bos_id": 2, "eos_ids": (1,), "pad_id": 0}
 _COMMON = {"activation": "gelu_pytorch_tanh", "tie_embeddings": True, **_TOKENS}

@@ -70,6 +70,11 @@ class DecoderSize:
         return self.num_heads if self.num_kv_heads is None else self.num_kv_heads
 
     @property
+    def longest_text(self) -> int:
+        """Tokens of a text, at most: `max_positions`, or more where `rope` is stretched for longer ones."""
+        return max(self.max_positions, self.rope.stretched(self.max_positions))
+
+    @property
     def head_width(self) -> int:
         return self.hidden_size // self.num_heads if self.head_dim is None else self.head_dim
 

@@ -56,6 +56,16 @@ class RopeOptions:
     long_factor: tuple[float, ...] = ()
     partial: float = 1.0
 
+    def stretched(self, max_positions: int) -> int:
+        """How long texts become by `factor`, which `max_position_embeddings` does not count for these kinds.
+
+        Source: vLLM. It counts "dynamic" as well, whose angles change with the length: keys that a cache holds would
+        not fit to later ones.
+        """
+        if self.kind not in ("linear", "yarn"):
+            return max_positions
+        return int((self.original_positions or max_positions) * self.factor)
+
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ConfigError(

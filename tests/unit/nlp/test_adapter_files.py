@@ -104,6 +104,19 @@ def test_magnitudes_patterns_and_whole_layers(model, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("names", [("norm", "layers.0.input_layernorm"), ("norm",)])
+def test_names_of_whole_layers_are_ends_of_texts(model, tmp_path: Path, names: tuple[str, ...]) -> None:
+    """peft: "norm" of modules_to_save is every layer whose name ends so (unsloth#328)."""
+    values = {f"model.{name}.weight": np.full(8, 2.0, np.float32) for name in names}
+    arrays = {**PEFT, **{f"base_model.model.{name}": value for name, value in values.items()}}
+    adapted = read_adapter(model, peft_folder(tmp_path / "a", arrays, modules_to_save=["norm"]))
+    again = read_adapter(model, save_adapter(adapted, tmp_path / "b"))
+    for name, value in {**dict(model.named_parameters()), **values}.items():
+        if "norm" in name:
+            expected = value if name in values else value.value
+            np.testing.assert_array_equal(dict(again.named_parameters())[name].value, expected)
+
+
 def test_paddlenlp_has_its_matrices_the_other_way_round(model, tmp_path: Path) -> None:
     folder = tmp_path / "paddle"
     folder.mkdir()

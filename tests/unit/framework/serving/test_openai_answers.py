@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from framework.serving.errors import BadRequestError
 from framework.serving.openai_answers import (
     AnswerReader,
     ChatChoice,
@@ -70,10 +69,28 @@ def test_contents_of_messages() -> None:
     )
     calls = work.messages[0]["tool_calls"]
     assert isinstance(calls, list) and calls[0]["function"]["arguments"] == {}  # type: ignore[index,call-overload]
-    with pytest.raises(BadRequestError, match="text of arguments is not JSON") as caught:
-        call["function"] = {"name": "f", "arguments": "{"}
-        read_chat({"model": "m", "messages": [{"role": "assistant", "tool_calls": [call]}]})
-    assert caught.value.fix is None  # no file was damaged
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        ('{"a": 1}', {"a": 1}),
+        ("null", {}),
+        ('{"a": "an answer that was cut', {"INVALID_JSON": '{"a": "an answer that was cut'}),
+        ("[1]", {"INVALID_JSON": "[1]"}),
+        ("[" * 200 + "]" * 200, {"INVALID_JSON": "[" * 200 + "]" * 200}),
+    ],
+)
+def test_a_malformed_call_of_the_history_does_not_end_the_chat(
+    text: str, arguments: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    """vllm#43995: clients send it again with every later message."""
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": text}}
+    work = read_chat({"model": "m", "messages": [{"role": "assistant", "tool_calls": [call]}]})
+    calls = work.messages[0]["tool_calls"]
+    assert isinstance(calls, list) and calls[0]["function"]["arguments"] == arguments  # type: ignore[index,call-overload]
+    assert ("no JSON object" in caplog.text) == ("INVALID_JSON" in str(arguments))
+    assert "cut" not in caplog.text  # the log holds nothing that users write
 
 
 @pytest.mark.parametrize("usage", [False, True])

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from framework.core.errors import ConfigError
+from zoo.decoder.gemma import GemmaSize
+from zoo.layers.decoder_config import DecoderSize
 from zoo.layers.rope import RopeOptions, read_rope, rotary_tables, write_rope
 
 # transformers 5.23, `ROPE_INIT_FUNCTIONS`, heads 128 wide: the frequencies of channels 0, 1, 16, 32, 48 and 63.
@@ -60,6 +62,22 @@ def test_longrope_changes_over_at_the_original_length() -> None:
         np.testing.assert_allclose(sin[0, 0], np.sin(plain / factors) * scale, rtol=1e-5)
     with pytest.raises(ConfigError, match="a factor for each pair"):
         rotary_tables(dataclasses.replace(options, long_factor=(1.0,)), 4, 64, jnp.asarray([[1]]))
+
+
+@pytest.mark.parametrize(
+    ("options", "longest"),
+    [
+        (RopeOptions(), 64),
+        (RopeOptions(1e4, "linear", 4.0), 256),
+        (RopeOptions(1e4, "yarn", 4.0, 32), 128),
+        (RopeOptions(1e4, "yarn", 4.0, 8), 64),
+        (RopeOptions(1e4, "llama3", 8.0, 8), 64),
+    ],
+)
+def test_stretched_positions_are_for_longer_texts(options: RopeOptions, longest: int) -> None:
+    """vllm#2518: `rope_scaling` in a config.json, whose `max_position_embeddings` stays what it was."""
+    assert DecoderSize(max_positions=64, rope=options).longest_text == longest
+    assert GemmaSize(max_positions=64, rope=options, local_rope=RopeOptions()).longest_text == 64
 
 
 def test_padding_does_not_stretch() -> None:
