@@ -28,9 +28,10 @@ from framework.paddle.static.program import (
     Variable,
     ancestors,
     default_main_program,
-    value_of,
 )
 from framework.paddle.static.scope import Scope, global_scope
+from framework.paddle.static.state import state
+from framework.paddle.static.variable import value_of
 
 log = logging.getLogger("oar")
 
@@ -317,7 +318,7 @@ def _run(
         return [_result(value_of(fetch, values)) for fetch in fetches]
 
     key = (
-        len(program.ops),
+        (len(program.ops), state.changes),
         tuple(names),
         tuple([id(fetch) for fetch in fetches]),
         tuple([(*shape_and_type(t._value), t.stop_gradient) for t in tensors]),
