@@ -7,7 +7,7 @@ import copy
 import weakref
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import jax
 import numpy as np
@@ -56,6 +56,9 @@ class AfterStep(Protocol):
     def after_step(self, program: Program) -> None: ...
 
     def average(self, program: Program, working: bool) -> bool: ...
+
+
+PruneTarget: TypeAlias = "Tensor | Op | str"
 
 
 class Program:
@@ -239,23 +242,35 @@ class Program:
         program.for_test = self.for_test or for_test
         return program
 
-    def _prune(self, targets: Sequence[Tensor | str]) -> Program:
-        """The same without the operations, and the inputs, that none of `targets` comes from."""
+    def _prune(self, targets: PruneTarget | Sequence[PruneTarget]) -> Program:
+        """The same without the operations, and the inputs, that none of `targets` comes from: variables, their names
+        and operations. Raises: ValueError: a target is something else."""
         return self._prune_with_input((), targets)
 
-    def _prune_with_input(self, feeded_var_names: Sequence[str], targets: Sequence[Tensor | str]) -> Program:
+    def _prune_with_input(
+        self, feeded_var_names: Sequence[str], targets: PruneTarget | Sequence[PruneTarget]
+    ) -> Program:
         """As `_prune`, also without what computes the variables that are fed.
 
         Raises:
-            ValueError: a name of what is fed is no text.
+            ValueError: a name of what is fed is no text, or a target is something else than `_prune` takes.
         """
+        listed = list(targets) if isinstance(targets, list | tuple) else [targets]
+        if others := [one for one in listed if not isinstance(one, Tensor | Op | str)]:
+            raise ValueError(
+                "All targets of Program._prune_with_input() can only be Variable or Operator, but received "
+                f"{type(others[0])}."
+            )
         if wrong := [name for name in feeded_var_names if not isinstance(name, str)]:
             raise ValueError(f"the names of fed variables can only be str, received {wrong[0]!r:.80}")
         named = {tensor.name: tensor for tensor in self.list_vars()}
-        variables = [named[one] if isinstance(one, str) else one for one in targets]
+        ops = [one for one in listed if isinstance(one, Op)]
+        variables = [
+            named[one] if isinstance(one, str) else one for one in listed if isinstance(one, Tensor | str)
+        ]
         fed = {id(one): one for name in feeded_var_names if isinstance(one := named.get(name), Variable)}
         program = self.clone()
-        program.ops = ancestors(self, variables, fed)
+        program.ops = ancestors(self, variables, fed, ops)
         needed = {id(tensor) for op in program.ops for tensor in op.reads()} | {id(one) for one in variables}
         data = self.data | {one.name: one for one in fed.values()}
         program.data = {name: one for name, one in data.items() if id(one) in needed}
@@ -274,11 +289,15 @@ class Program:
         replay_all(self.ops, values, self.for_test)
 
 
-def ancestors(program: Program, variables: Sequence[Tensor], stops: Container[int] = ()) -> list[Op]:
-    """The operations that these variables come from, in order; nothing is asked of those of the ids in `stops`."""
+def ancestors(
+    program: Program, variables: Sequence[Tensor], stops: Container[int] = (), targets: Sequence[Op] = ()
+) -> list[Op]:
+    """The operations that these variables, and the operations of `targets`, come from, in order with these; nothing is
+    asked of those variables of the ids in `stops`."""
     needed, ops = {id(v) for v in variables}, []
+    last = {id(op) for op in targets}
     for op in reversed(program.ops):
-        if any(id(output) in needed and id(output) not in stops for output in op.outputs):
+        if id(op) in last or any(id(o) in needed and id(o) not in stops for o in op.outputs):
             ops.append(op)
             needed.update(id(t) for t in op.reads())
     return ops[::-1]

@@ -8,7 +8,7 @@ import pytest
 from framework.core.errors import OarError
 from framework.interop.programs.pdmodel import read_pdmodel
 from framework.interop.source import Source
-from framework.paddle.base.core import AttrType, ProgramDesc, Scalar, VarDesc
+from framework.paddle.base.core import AttrType, ProgramDesc, Scalar
 from framework.paddle.base.framework import extract_plain_list, wrap_as_scalar, wrap_as_scalars
 from framework.paddle.op_test import make_scalar_proto
 from framework.paddle.op_test.helpers import paddle_static_guard
@@ -40,12 +40,14 @@ def test_scalars_tell_types_apart():
 
 
 def test_bytes_of_a_description_hold_all_of_it():
+    from framework import paddle
+
     program = ProgramDesc()
     block, body = program.block(0), program.append_block(program.block(0))
     reader, rows = block.var(b"reader"), block.var("rows")
     reader.set_type("READER")
     reader.set_shapes([[2, -1], [3]])
-    reader.set_dtypes([VarDesc.VarType.INT32, VarDesc.VarType.FP64])
+    reader.set_dtypes([paddle.int32, paddle.float64])
     reader.set_lod_levels([1, 2])
     rows.set_type("SELECTED_ROWS")
     rows.set_shape([5, 8])
@@ -186,3 +188,29 @@ def test_blocks_and_scopes_of_names():
     for device in ("cpu1", "cpu:1"):
         with pytest.raises(ValueError), paddle.static.device_guard(device):
             pass
+
+
+def test_steps_of_optimizers_say_which_of_them_run():
+    from framework import paddle
+
+    program = paddle.static.Program()
+    with paddle.static.program_guard(program, paddle.static.Program()):
+        x = paddle.static.data("x", [2, 2])
+        losses, steps = [], []
+        for _ in range(2):
+            losses.append(paddle.mean(paddle.static.nn.fc(x, 1)))
+            steps.append(paddle.optimizer.SGD(0.5).minimize(losses[-1]))
+        first, _, second, _ = program.all_parameters()
+    run, feed = paddle.static.Executor().run, {"x": np.ones((2, 2), np.float32)}
+    for step, moved in zip(steps, (first, second)):
+        before = [first.numpy(), second.numpy()]
+        assert len(run(program, feed=feed, fetch_list=[losses[0], step])) == 1
+        now = [first.numpy(), second.numpy()]
+        assert [(a != b).any() for a, b in zip(before, now)] == [moved is first, moved is second]
+    pruned = program._prune([losses[0]])
+    assert [op.type for op in pruned.ops] == ["mul", "elementwise_add", "reduce_mean"]
+    assert "sgd" in [op.type for op in program.ops]
+    with pytest.raises(TypeError, match="optimize_op"):
+        run(program, feed=feed, fetch_list=[program.ops[0]])
+    with pytest.raises(ValueError, match="All targets"):
+        program._prune(None)  # type: ignore[arg-type]
