@@ -179,7 +179,7 @@ class KaimingNormal(Elementwise):
 
     def std(self, shape: Shape) -> float:
         gain = calculate_gain(self.nonlinearity, self.negative_slope)
-        return gain / math.sqrt(self.fan_in or fans(shape)[0])
+        return gain / math.sqrt(fans(shape)[0] if self.fan_in is None else self.fan_in)
 
     def draw(self, rng: np.random.Generator, shape: Shape, whole: Shape) -> np.ndarray:
         return (self.std(whole) * rng.standard_normal(shape)).astype(np.float32)

@@ -97,7 +97,7 @@ _ROWS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("paddle.framework", ("IrGraph",), _GRAPH),
     ("paddle.base.framework", ("IrGraph",), _GRAPH),
     ("paddle.base.framework", ("OpProtoHolder", "canonicalize_attrs"), _RECORDED),
-    ("paddle.base.core", ("get_grad_op_desc", "OpDesc", "BlockDesc"), _RECORDED),
+    ("paddle.base.core", ("get_grad_op_desc",), _RECORDED),
     (
         "paddle.base.reader",
         ("CleanupFuncRegistrar", "_cleanup", "multiprocess_queue_set", "_reader_process_loop"),

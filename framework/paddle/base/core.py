@@ -16,6 +16,7 @@ from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.random import Generator, default_generator
 from framework.paddle._kernel.refused import refused
+from framework.paddle._kernel.scalar import Scalar as Scalar
 from framework.paddle._kernel.selected_rows import SelectedRows as SelectedRows
 from framework.paddle._kernel.tensor import Tensor as _EagerTensor
 from framework.paddle.base.lod_tensor import LoDTensor as LoDTensor
@@ -35,10 +36,14 @@ from framework.paddle.device.places import Place as Place
 from framework.paddle.device.places import place_of
 from framework.paddle.framework.flags import GlobalFlags
 from framework.paddle.static import Scope as Scope
-from framework.paddle.static.program import Program
+from framework.paddle.static.descriptions import AttrType as AttrType
+from framework.paddle.static.descriptions import BlockDesc as BlockDesc
+from framework.paddle.static.descriptions import OpDesc as OpDesc
+from framework.paddle.static.descriptions import ProgramDesc as ProgramDesc
+from framework.paddle.static.descriptions import VarDesc as VarDesc
 
 __all__ = ["get_cuda_device_count", "is_compiled_with_dist"]
-ProgramDesc, Tensor = Program, LoDTensor
+Tensor = LoDTensor
 
 
 class EOFException(Exception):
@@ -53,12 +58,7 @@ _KINDS = (
 _CODES = {"float16": "FP16", "bfloat16": "BF16", "float32": "FP32", "float64": "FP64"}
 
 
-class VarDesc:
-    """What a variable is. `VarType.FP32` is `paddle.float32`, and the class of both is one, as in Paddle."""
-
-    VarType = types.dtype
-
-
+# `VarDesc.VarType.FP32` is `paddle.float32`, and the class of both is one, as in Paddle.
 for _kind in types.ALL:
     setattr(types.dtype, _CODES.get(_kind.name, _kind.name.upper()), _kind)
 for _name in _KINDS:
@@ -180,6 +180,36 @@ class op_proto_and_checker_maker:
         Dist = 8
         LRSched = 16
         Loss = 256
+
+    @staticmethod
+    def kOpRoleAttrName() -> str:
+        """The attribute that says what an operator is for."""
+        return "op_role"
+
+    @staticmethod
+    def kOpRoleVarAttrName() -> str:
+        """The attribute that names a parameter and its gradient."""
+        return "op_role_var"
+
+    @staticmethod
+    def kOpNameScopeAttrName() -> str:
+        """The attribute that has the scope of names."""
+        return "op_namescope"
+
+    @staticmethod
+    def kOpDeviceAttrName() -> str:
+        """The attribute that has the device."""
+        return "op_device"
+
+    @staticmethod
+    def kOpCreationCallstackAttrName() -> str:
+        """The attribute that has the lines of the program."""
+        return "op_callstack"
+
+    @staticmethod
+    def kOpWithQuantAttrName() -> str:
+        """The attribute that says whether an operator is quantised."""
+        return "with_quant_attr"
 
 
 def is_compiled_with_mkldnn() -> bool:

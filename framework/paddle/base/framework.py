@@ -10,6 +10,9 @@ import numpy as np
 
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.modules import resolver as _resolver
+from framework.paddle._kernel.scalar import extract_plain_list as extract_plain_list
+from framework.paddle._kernel.scalar import wrap_as_scalar as wrap_as_scalar
+from framework.paddle._kernel.scalar import wrap_as_scalars as wrap_as_scalars
 from framework.paddle._kernel.signatures import Signature, signatures
 from framework.paddle._kernel.tensor import Parameter as Parameter
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap

@@ -139,6 +139,11 @@ class _TracedFunction:
                         *[_placeholder(o, given) for o, given in zip(operands, self.operands)]
                     )
                     self.leaves, self.tree = _leaves(returned)
+                    for leaf in self.leaves:
+                        if isinstance(leaf, Tensor):
+                            _ = (
+                                leaf._value
+                            )  # a Tensor of the outside that is given back as it is is read, too
                     self.written = [
                         t for t in recording.written.values() if t._array is not initial.get(id(t))
                     ]

@@ -7,6 +7,7 @@ part in an inference program: sequences with lengths, recurrences, updates of pa
 from __future__ import annotations
 
 import functools
+from importlib import import_module
 
 from framework.paddle.legacy_operators.operands import (
     LengthsError,
@@ -31,37 +32,15 @@ __all__ = [
 ]
 
 
+_MODULES = (
+    *("arrays", "assignment", "beams", "detection", "fusion", "hashing", "losses", "matching", "metrics"),
+    *("recurrent", "sequence", "trees", "updates"),
+)
+
+
 @functools.cache
 def _operators() -> Table:
-    from framework.paddle.legacy_operators import (  # few programs run them
-        arrays,
-        assignment,
-        detection,
-        fusion,
-        hashing,
-        losses,
-        matching,
-        metrics,
-        recurrent,
-        sequence,
-        trees,
-        updates,
-    )
-
-    modules = (
-        arrays,
-        assignment,
-        detection,
-        fusion,
-        hashing,
-        losses,
-        matching,
-        metrics,
-        recurrent,
-        sequence,
-        trees,
-        updates,
-    )
+    modules = (import_module(f"{__name__}.{name}") for name in _MODULES)  # few programs run them
     return {name: rule for module in modules for name, rule in module.OPERATORS.items()}
 
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import jax
 import numpy as np
 
+from framework.core import errors
 from framework.core.process_state import state
 from framework.core.rng import next_initializer_rng
 from framework.nn import initializer as core
 from framework.nn.initializer import calculate_gain as calculate_gain
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.constructors import Rowed, make_class, parameters
-from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.errors import AssertedError, ShapeError
 from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle._kernel.tensor import Tensor, as_array
 
@@ -95,7 +98,25 @@ class _Orthogonal(_Face):
     core: core.Orthogonal
 
     def values(self, shape: Shape) -> np.ndarray:
-        return self.core.in_float64(next_initializer_rng(), shape)
+        with _asserted():
+            return self.core.in_float64(next_initializer_rng(), shape)
+
+
+class _Dirac(_Face):
+    def values(self, shape: Shape) -> np.ndarray:
+        with _asserted():
+            return super().values(shape)
+
+
+@contextlib.contextmanager
+def _asserted() -> Iterator[None]:
+    """Where an initializer does not fill a shape, raise Paddle's kind of error for it."""
+    try:
+        yield
+    except errors.ShapeError as error:
+        raise AssertedError(
+            error.problem, where=error.where, received=error.received, allowed=error.allowed, fix=error.fix
+        ) from error
 
 
 class _Bilinear(_Face):
@@ -130,7 +151,7 @@ XavierNormal = _face(core.XavierNormal, _FANS)
 KaimingUniform = _face(core.KaimingUniform, _KAIMING, name=False)
 KaimingNormal = MSRAInitializer = _face(core.KaimingNormal, _KAIMING, name=False)
 Orthogonal = _face(core.Orthogonal, "gain", _Orthogonal)
-Dirac = _face(core.Dirac, "groups")
+Dirac = _face(core.Dirac, "groups", _Dirac)
 Bilinear = _face(core.Bilinear, base=_Bilinear, name=False)
 
 

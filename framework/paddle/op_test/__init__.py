@@ -29,6 +29,7 @@ from framework.paddle.op_test.helpers import (
 )
 from framework.paddle.op_test.helpers import _set_use_system_allocator as _set_use_system_allocator
 from framework.paddle.op_test.numpy_names import install_numpy_names
+from framework.paddle.op_test.scalar_message import make_scalar_proto
 from framework.paddle.op_test.scope_operator import Operator, create_op
 
 install_numpy_names()
@@ -45,6 +46,7 @@ __all__ = [
     "create_op",
     "get_numeric_gradient",
     "is_custom_device",
+    "make_scalar_proto",
     "paddle_static_guard",
     "randomize_probability",
     "skip_check_grad_ci",

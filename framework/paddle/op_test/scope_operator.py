@@ -8,16 +8,22 @@ from typing import cast
 import numpy as np
 
 from framework.paddle._kernel.kernels import run_by_name
-from framework.paddle._kernel.operators import Slots
+from framework.paddle._kernel.operators import Lengths, Slots
 from framework.paddle._kernel.selected_rows import SelectedRows
 from framework.paddle._kernel.signatures import Signature, find_signature
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.base.dygraph.base import guard
+from framework.paddle.legacy_operators import Levels
 from framework.paddle.op_test.floats import convert_float_to_uint16
 from framework.paddle.op_test.operands import to_operand
 from framework.paddle.static.scope import Scope, ScopeVariable
 
 _ROWS_ALONE = ("scale", "share_data", "assign", "clip", "sqrt", "square", "cast", "shape")
+_SIGNATURES = {  # of operators without a kernel whose slots begin with small letters
+    "beam_search": Signature(
+        ("pre_ids", "pre_scores", "ids", "scores"), (), ("selected_ids", "selected_scores", "parent_idx")
+    )
+}
 _ROWS_CHANGE = ("ftrl",)  # a row without a gradient stays, though its rule would move it
 
 
@@ -30,12 +36,13 @@ class Operator:
 
     def __init__(self, type: str, **kwargs: object) -> None:
         self.type = type
-        signature = find_signature(type)
+        signature = _SIGNATURES.get(type) or find_signature(type)
+        slots = () if signature is None else (*signature.inputs, *signature.outputs)
         self._inputs: dict[str, list[str]] = {}
         self._outputs: dict[str, list[str]] = {}
         self._settings: dict[str, object] = {}
         for name, value in kwargs.items():
-            if not name[0].isupper():
+            if not name[0].isupper() and name not in slots:
                 self._settings[name] = value
                 continue
             names = [str(one) for one in value] if isinstance(value, list | tuple) else [str(value)]
@@ -58,20 +65,30 @@ class Operator:
             before = {
                 slot: _host(listed[0]) for slot, listed in slots.items() if listed
             }  # kernels update in place
-            results = {slot: [_host(one) for one in listed] for slot, listed in self._run(slots).items()}
+            lengths = {slot: [_levels(one) for one in listed] for slot, listed in variables.items()}
+            levels: dict[str, Levels] = {}
+            results = {
+                slot: [_host(one) for one in listed]
+                for slot, listed in self._run(slots, lengths, levels).items()
+            }
         for slot, names in self._outputs.items():
             for name, values in zip(names, results.get(slot, ())):
                 start = before.get(slot.removesuffix("Out"))
                 if selected and start is not None and self._changes_rows_only():
                     values = _restored(values, _written_before(scope.var(name), start), selected[0].rows())
                 _write(scope.var(name), values, selected, alone, place)
+                if slot in levels:
+                    scope.var(name).get_tensor().set_recursive_sequence_lengths(levels[slot])
 
     def _changes_rows_only(self) -> bool:
         return bool(self._settings.get("lazy_mode")) or self.type in _ROWS_CHANGE
 
-    def _run(self, slots: Slots) -> Slots:
+    def _run(self, slots: Slots, lengths: Lengths, levels: dict[str, Levels]) -> Slots:
+        """The outputs; `levels` takes the lengths of those that have some."""
         counts = {slot: len(names) for slot, names in self._outputs.items()}
-        return run_by_name(self.type, slots, self._settings, counts)
+        if not any(one for listed in lengths.values() for one in listed):
+            return run_by_name(self.type, slots, self._settings, counts)
+        return run_by_name(self.type, slots, self._settings, counts, lengths, levels)
 
 
 def create_op(
@@ -97,6 +114,11 @@ def _values(variable: ScopeVariable, alone: bool, height: int) -> np.ndarray:
         return np.asarray(rows.get_tensor())
     whole = rows.dense()
     return np.concatenate([whole, np.zeros((height - len(whole), *whole.shape[1:]), whole.dtype)])
+
+
+def _levels(variable: ScopeVariable) -> Levels | None:
+    """The lengths of its sequences; None: it has none."""
+    return None if variable.is_selected_rows() else variable.get_tensor().recursive_sequence_lengths() or None
 
 
 def _host(tensor: Tensor) -> np.ndarray:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from framework.paddle._kernel.checked import checked
@@ -12,6 +10,8 @@ from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.jit.spec import InputSpec as InputSpec
 from framework.paddle.static import nn as nn
+from framework.paddle.static.annotations import device_guard as device_guard
+from framework.paddle.static.annotations import name_scope as name_scope
 from framework.paddle.static.average import ExponentialMovingAverage as ExponentialMovingAverage
 from framework.paddle.static.backward import append_backward as append_backward
 from framework.paddle.static.backward import gradients as gradients
@@ -65,18 +65,6 @@ def data(name: str, shape: Any, dtype: Any = None, lod_level: int = 0) -> Variab
     variable = _declare(name, shape, dtype or get_default_dtype())
     variable.lod_level = lod_level
     return variable
-
-
-@contextlib.contextmanager
-def name_scope(prefix: str | None = None) -> Iterator[None]:
-    """Groups entries in Paddle's drawings of a program; changes nothing here."""
-    yield
-
-
-@contextlib.contextmanager
-def device_guard(device: str | None = None) -> Iterator[None]:
-    """XLA places a program as a whole: accepted."""
-    yield
 
 
 def cpu_places(device_count: int | None = None) -> list[Place]:

@@ -17,10 +17,9 @@ from framework.paddle.static.program import (
     Variable,
     ancestors,
     default_main_program,
-    new_variable,
     program_of,
-    value_of,
 )
+from framework.paddle.static.variable import new_variable, value_of
 from framework.paddle.utils import unique_name
 
 if TYPE_CHECKING:

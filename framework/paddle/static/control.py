@@ -17,16 +17,13 @@ from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.jit import control
 from framework.paddle.static.program import (
-    SIZES,
     Op,
     Values,
     Variable,
     default_main_program,
-    new_variable,
     recorded_apart,
-    value_of,
 )
-from framework.paddle.static.variable import replay_all
+from framework.paddle.static.variable import SIZES, new_variable, replay_all, value_of
 from framework.paddle.utils import unique_name
 
 
@@ -87,7 +84,7 @@ def _joined(first: object, second: object) -> Variable | None:
 class CondOp(Op):
     """One of two parts runs."""
 
-    type = "cond"
+    type = "conditional_block"
 
     def __init__(self, pred: Tensor, first: RecordedFunction, second: RecordedFunction) -> None:
         self.pred, self.first, self.second = pred, first, second

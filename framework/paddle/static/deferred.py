@@ -22,8 +22,8 @@ from framework.paddle._kernel.errors import ShapeError, UnknownSetting, ValueNee
 from framework.paddle._kernel.mode import mode, recorder_scope
 from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, wrap
 from framework.paddle._kernel.x64 import x64
+from framework.paddle.static.operator_names import operator_name
 from framework.paddle.static.program import (
-    SIZES,
     Op,
     Program,
     Values,
@@ -32,10 +32,9 @@ from framework.paddle.static.program import (
     default_main_program,
     defer_by,
     result_variables,
-    value_of,
 )
 from framework.paddle.static.test_forms import FORMS
-from framework.paddle.static.variable import replay_all
+from framework.paddle.static.variable import SIZES, replay_all, value_of
 
 # What stands for a setting while shapes are found, two ways: sizes that differ are not known.
 _GUESSES = (SIZES, (1, 2), (0, 1), (1, 1), (0, 0))
@@ -48,7 +47,8 @@ class DeferredOp(Op):
         self, function: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object]
     ) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs
-        self.type = function.__name__
+        self.operation = function.__name__
+        self.type = operator_name(self.operation, args)
         self.settings: dict[int, Variable] = {}  # what must be numbers, by id
         self.constants: dict[int, np.ndarray] = {}  # those that nothing fed decides
         self.inputs = [t for t in _leaves([*args, *kwargs.values()]) if isinstance(t, Tensor)]
@@ -149,7 +149,7 @@ def _append(
     structure: type | None,
 ) -> object:
     differentiable = mode.grad_enabled and any(not t.stop_gradient for t in op.inputs)
-    op.outputs = result_variables(op.type, shapes, others, differentiable)
+    op.outputs = result_variables(op.operation, shapes, others, differentiable)
     default_main_program().ops.append(op)
     return structure(op.outputs) if structure is not None else op.outputs[0]
 
@@ -239,9 +239,9 @@ def free_settings_of(program: Program) -> dict[int, np.ndarray]:
     """The values of the settings of a program that is exported, whose free sizes are -1 in `reshape` and `expand`;
     without those that hang on what is fed otherwise."""
     sizes = {
-        id(op.outputs[0]): FORMS[op.type]({}, op.inputs)
+        id(op.outputs[0]): FORMS[op.operation]({}, op.inputs)
         for op in program.ops
-        if op.type in FORMS and isinstance(op.inputs[0], Variable)
+        if op.operation in FORMS and isinstance(op.inputs[0], Variable)
     }
     settings: dict[int, np.ndarray] = {}
     for variable in _requested(program):

@@ -23,14 +23,16 @@ from framework.paddle.jit.to_static import explained
 from framework.paddle.legacy_operators import Levels
 from framework.paddle.static.deferred import looks_at_values, settings_of
 from framework.paddle.static.program import (
+    Op,
     Program,
+    StepOp,
     Values,
     Variable,
-    ancestors,
     default_main_program,
-    value_of,
 )
 from framework.paddle.static.scope import Scope, global_scope
+from framework.paddle.static.state import state
+from framework.paddle.static.variable import value_of
 
 log = logging.getLogger("oar")
 
@@ -47,7 +49,7 @@ class FetchHandler(Protocol):
     def handler(self, res_dict: Mapping[str, np.ndarray | Tensor | LoDTensor], /) -> None: ...
 
 
-Fetched = Tensor | str | list[Tensor | str] | tuple[Tensor | str, ...] | None
+Fetched = Tensor | str | Op | list[Tensor | str] | tuple[Tensor | str, ...] | None
 
 
 class BuildStrategy:
@@ -107,6 +109,9 @@ class Executor:
         """Run a program on the fed arrays; returns what is named in `fetch_list` (variables or names). What has lengths
         of sequences comes as a LoDTensor, by `return_numpy=False` alone.
 
+        With `use_prune` only what is fetched is computed, and the steps of optimizers; steps in `fetch_list`, as
+        `minimize` returns them, are the only ones that run then.
+
         Raises:
             InputError: a fed array does not fit its variable, or `fetch_list` names what is not there.
             RuntimeError: what is fetched has lengths, and numpy's arrays are asked for.
@@ -115,10 +120,12 @@ class Executor:
         if isinstance(program, CompiledProgram):
             program = program._program
         program = default_main_program() if program is None else program
-        fetches = _fetched(program, fetch_list)
-        if use_prune and not program.optimizers():
-            program = _pruned(program, fetches)
-        fed = {name: value for read in program.readers for name, value in read().items()} | _merged(feed)
+        steps, variables = _split_steps(fetch_list)
+        fetches = _fetched(program, variables)
+        feed = _merged(feed)
+        if use_prune or steps:
+            program, feed = self._prune_cached(program, feed, fetches, steps)
+        fed = {name: value for read in program.readers for name, value in read().items()} | feed
         fed = _write_persistent(program, fed)
         computes = any(op.computes for op in program.ops)
         if computes and (unknown := sorted(set(fed) - set(program.data))):
@@ -134,6 +141,33 @@ class Executor:
             if program.server_run is not None:
                 program.server_run.after_step(program)
             return [_returned(t, of, return_numpy) for t, of in zip(found, levels, strict=True)]
+
+    def _prune_cached(
+        self,
+        program: Program,
+        feed: dict[str, TensorLike],
+        fetches: Sequence[Tensor],
+        steps: Sequence[Op],
+    ) -> tuple[Program, dict[str, TensorLike]]:
+        """The program without what is not needed, which is kept, and what is fed to it."""
+        key = ("pruned", len(program.ops), *sorted(feed), *map(id, (*fetches, *steps)))
+        if key not in program.compiled:
+            pruned = self._prune_program(program, feed, list(fetches), list(steps))
+            program.compiled[key] = [pruned, list(fetches)]
+        pruned = program.compiled[key][0]
+        dropped = set(program.data) - set(pruned.data)
+        return pruned, {name: value for name, value in feed.items() if name not in dropped}
+
+    def _prune_program(
+        self,
+        program: Program,
+        feed: Mapping[str, TensorLike],
+        fetch_list: list[Tensor],
+        optimize_ops: list[Op],
+    ) -> Program:
+        """The program without what neither `fetch_list` nor these steps of optimizers, all without any, need."""
+        steps = optimize_ops or [op for op in program.ops if isinstance(op, StepOp)]
+        return program._prune_with_input(list(feed), [*fetch_list, *steps])
 
     def train_from_dataset(
         self,
@@ -200,16 +234,6 @@ class Executor:
         )
 
 
-def _pruned(program: Program, fetches: Sequence[Tensor]) -> Program:
-    """The program without the operations that nothing fetched comes from."""
-    key = ("pruned", len(program.ops), *map(id, fetches))
-    if key not in program.compiled:
-        pruned = program.clone()
-        pruned.ops = ancestors(program, fetches)
-        program.compiled[key] = [pruned, list(fetches)]
-    return program.compiled[key][0]
-
-
 def _fetched(program: Program, fetch_list: Fetched) -> list[Tensor]:
     if fetch_list is None:
         return []
@@ -223,6 +247,29 @@ def _fetched(program: Program, fetch_list: Fetched) -> list[Tensor]:
     if missing:
         raise InputError("the program has no such variables", received=", ".join(missing))
     return [named[v] if isinstance(v, str) else v for v in chosen]
+
+
+def _split_steps(fetch_list: Fetched) -> tuple[list[Op], Fetched]:
+    """The steps of optimizers in what is fetched, and the rest. `minimize` returns ([step], [(parameter, gradient)]).
+
+    Raises:
+        TypeError: an operation is no step of an optimizer.
+    """
+    if not isinstance(fetch_list, list | tuple):
+        return _split_steps([fetch_list]) if isinstance(fetch_list, Op) else ([], fetch_list)
+    steps: list[Op] = []
+    variables: list[Tensor | str] = []
+    for item in fetch_list:
+        minimized = isinstance(item, tuple) and item and isinstance(item[0], list)
+        entries = item[0] if minimized else item
+        listed = list(entries) if isinstance(entries, list | tuple) else [entries]
+        if any(isinstance(one, Op) for one in listed):
+            steps += [one for one in listed if isinstance(one, Op)]
+            entries = [one for one in listed if not isinstance(one, Op)]
+        variables.append(entries)
+    if any(not isinstance(one, StepOp) for one in steps):
+        raise TypeError("The operator in fetch_list is not an optimize_op")
+    return steps, variables
 
 
 def _flat(fetches: Fetched) -> list[Tensor | str]:
@@ -317,7 +364,7 @@ def _run(
         return [_result(value_of(fetch, values)) for fetch in fetches]
 
     key = (
-        len(program.ops),
+        (len(program.ops), state.changes),
         tuple(names),
         tuple([id(fetch) for fetch in fetches]),
         tuple([(*shape_and_type(t._value), t.stop_gradient) for t in tensors]),

@@ -30,9 +30,9 @@ _CAST = {
     "float64": set(),
 }
 _ALWAYS_CAST = {
-    "float16": {"Assign", "Bilinear"},
-    "bfloat16": {"Assign", "Bilinear"},
-    "float64": {"Bilinear"},
+    "float16": {"Assign", "Bilinear", "Dirac"},
+    "bfloat16": {"Assign", "Bilinear", "Dirac"},
+    "float64": {"Bilinear", "Dirac"},
 }
 _TYPES = {
     "Orthogonal": ("float32", "float64"),

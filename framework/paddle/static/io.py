@@ -31,9 +31,8 @@ from framework.paddle.static.program import (
     declare,
     default_main_program,
     program_guard,
-    value_of,
 )
-from framework.paddle.static.variable import replay_all
+from framework.paddle.static.variable import replay_all, value_of
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

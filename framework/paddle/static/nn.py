@@ -41,6 +41,8 @@ from framework.paddle.static.sequence_lod import sequence_scatter as sequence_sc
 from framework.paddle.static.sequence_lod import sequence_slice as sequence_slice
 from framework.paddle.static.sequence_lod import sequence_softmax as sequence_softmax
 from framework.paddle.static.sequence_lod import sequence_unpad as sequence_unpad
+from framework.paddle.static.state import state
+from framework.paddle.static.variable import Variable
 from framework.paddle.utils import unique_name
 
 if TYPE_CHECKING:
@@ -111,6 +113,8 @@ def fc(
         if len(part.shape) != axes + 1:
             part = paddle.flatten(part, axes, -1)
         product = paddle.matmul(part, _parameter([width, size], weight_attr, part.dtype))
+        if isinstance(product, Variable):
+            state.main.ops[-1].type = "mul"  # Paddle's fully connected layer has its own operator
         total = product if total is None else total + product
     bias = _parameter([size], bias_attr, inputs[0].dtype, True)
     return _activated(total if bias is None else total + bias, activation)

@@ -17,6 +17,7 @@ from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tensor import Tensor, wrap
 from framework.paddle._kernel.x64 import x64
 from framework.paddle.legacy_operators import LengthsError, Levels, find_legacy_operator
+from framework.paddle.static.state import state
 from framework.paddle.static.variable import COMPUTED, SIZES, Op, Values, Variable, value_of
 
 Slots: TypeAlias = Mapping[str, Sequence[Tensor]]
@@ -35,6 +36,8 @@ def slots_of(arguments: SlotArguments | None, variable: Callable[[str], Tensor])
 
 class OperatorOp(Op):
     """An operator of saved programs with its inputs and outputs by slot ("X", "Out")."""
+
+    runs_by_name = True
 
     def __init__(self, op_type: str, inputs: Slots, outputs: Slots, attrs: Mapping[str, object]) -> None:
         self.type, self._inputs, self._outputs = op_type, inputs, outputs
@@ -58,6 +61,22 @@ class OperatorOp(Op):
     @property
     def attrs(self) -> Mapping[str, object]:
         return self._attrs
+
+    def _set_attr(self, name: str, value: object) -> None:
+        """Run with another attribute from here on."""
+        self._attrs[name] = _plain(value)
+        state.changes += 1
+
+    def _remove_attr(self, name: str) -> None:
+        """Run without an attribute from here on."""
+        super()._remove_attr(name)
+        if self._attrs.pop(name, None) is not None:
+            state.changes += 1
+
+    def infer_shapes(self) -> None:
+        """Give the outputs their shapes and types anew."""
+        if self.outputs:
+            self._take_shapes()
 
     def _results(
         self, slots: dict[str, list[Tensor]], values: Values | None = None

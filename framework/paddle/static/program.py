@@ -6,229 +6,46 @@ import contextlib
 import copy
 import weakref
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import jax
 import numpy as np
 
 from framework.core.errors import TraceError
 from framework.paddle._kernel import dtypes as types
-from framework.paddle._kernel.arguments import DTypeLike
-from framework.paddle._kernel.dispatch import KEY, Compiled, execute
-from framework.paddle._kernel.kernels import has_operator
+from framework.paddle._kernel.dispatch import KEY, Compiled
 from framework.paddle._kernel.mode import mode, set_recorder
 from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, wrap
 from framework.paddle.nn.layer import create_parameter as create_parameter
-from framework.paddle.nn.param_attr import AttrLike, ParamAttr
 from framework.paddle.static.argument_kinds import check_call
-from framework.paddle.static.initial_operations import initial_operations
-from framework.paddle.static.operator import OperatorOp, SlotArguments, slots_of
+from framework.paddle.static.block import Block as Block
+from framework.paddle.static.block import Frame, find_parameter, keep, keep_parameter
+from framework.paddle.static.block import declare as declare
+from framework.paddle.static.described_program import add_described, describe, take_added_operators
+from framework.paddle.static.descriptions import ProgramDesc
+from framework.paddle.static.recorded_operations import AssignOp as AssignOp
+from framework.paddle.static.recorded_operations import CallOp as CallOp
+from framework.paddle.static.recorded_operations import StepOp as StepOp
 from framework.paddle.static.shapes import fitting_shapes
 from framework.paddle.static.state import defer_by as defer_by
 from framework.paddle.static.state import state
-from framework.paddle.static.test_forms import FORMS, TEST_FORMS
 from framework.paddle.static.variable import (
-    SIZES,
     Cast,
     Op,
     Values,
     Variable,
-    new_variable,
     replay_all,
     result_variables,
     share_lod_levels,
-    value_of,
 )
 from framework.paddle.static.variable import program_of as program_of
 from framework.paddle.utils import unique_name
 
 if TYPE_CHECKING:
     from framework.paddle.legacy_operators import Levels
-    from framework.paddle.nn.initializer import Initializer
     from framework.paddle.optimizer.base import Optimizer
-    from framework.paddle.regularizer import WeightDecayRegularizer
-
-
-class CallOp(Op):
-    """A compiled operation."""
-
-    def __init__(
-        self, compiled: Compiled, inputs: Sequence[object], outputs: Sequence[Variable], recorded: bool
-    ) -> None:
-        self.compiled, self.inputs, self.outputs = compiled, tuple(inputs), outputs
-        self.type, self.recorded = compiled.name, recorded
-
-    @property
-    def attrs(self) -> Mapping[str, object]:
-        return self.compiled.settings
-
-    def replay(self, values: Values, for_test: bool) -> None:
-        args: Sequence[object] = [value_of(a, values) for a in self.inputs]
-        if values.cast is not None:
-            args = values.cast(self.compiled, args)
-        form = (TEST_FORMS if for_test else FORMS).get(self.type)
-        enabled, mode.grad_enabled = mode.grad_enabled, self.recorded
-        try:
-            output = execute(self.compiled, args) if form is None else form(self.compiled.settings, args)
-        finally:
-            mode.grad_enabled = enabled
-        results = output if isinstance(output, tuple) else (output,)
-        for variable, result in zip(self.outputs, results, strict=False):
-            if variable.stop_gradient and not result.stop_gradient:
-                result = result.detach()
-            elif result.stop_gradient and not variable.stop_gradient:
-                result.stop_gradient = False  # set by the program: gradients begin here
-            values[id(variable)] = result
-
-
-class AssignOp(Op):
-    """A variable, or a Tensor of the outside, gets the value of a variable."""
-
-    type = "assign"
-
-    def __init__(self, target: Tensor, source: Variable) -> None:
-        self.target, self.inputs = target, (source,)
-        self.trains = not isinstance(target, Variable)
-        self.outputs = (target,) if isinstance(target, Variable) else ()
-
-    def replay(self, values: Values, for_test: bool) -> None:
-        value = value_of(self.inputs[0], values)
-        if isinstance(self.target, Variable):
-            values[id(self.target)] = value
-        else:
-            self.target._value = value._value
-
-
-class Block:
-    """The operations and variables of a program."""
-
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        self.idx = 0
-        self.parent_idx = self.forward_block_idx = -1
-
-    @property
-    def ops(self) -> list[Op]:
-        return self.program.ops
-
-    @property
-    def vars(self) -> dict[str, Tensor]:
-        return {tensor.name: tensor for tensor in self.program.list_vars()}
-
-    def var(self, name: str) -> Tensor:
-        """Raises: ValueError: there is no such variable."""
-        found = self.vars.get(name)
-        if found is None:
-            found = self.program.find_gradient(name)
-        if found is None:
-            raise ValueError(f"var {name} not in this block")
-        if isinstance(found, Variable):
-            found.looked_up = weakref.ref(self.program)
-        return found
-
-    def has_var(self, name: str) -> bool:
-        return name in self.vars or self.program.find_gradient(name) is not None
-
-    def all_parameters(self) -> list[Parameter]:
-        return self.program.all_parameters()
-
-    def create_parameter(
-        self,
-        shape: Sequence[int],
-        dtype: DTypeLike,
-        name: str | None = None,
-        attr: AttrLike = None,
-        initializer: Initializer | None = None,
-        regularizer: WeightDecayRegularizer | None = None,
-        trainable: bool = True,
-        **options: object,
-    ) -> Tensor | None:
-        """A new parameter of the program; `initializer`, `regularizer` and `trainable` hold without an `attr`."""
-        if attr is None:
-            attr = ParamAttr(name, initializer, regularizer=regularizer, trainable=trainable)
-        before = mode.keep_parameter, mode.find_parameter
-        mode.keep_parameter, mode.find_parameter = _keep_parameter, _find
-        try:
-            with program_guard(self.program, self.program):
-                return create_parameter(shape, dtype, name, attr)
-        finally:
-            mode.keep_parameter, mode.find_parameter = before
-
-    def create_var(
-        self,
-        name: str | None = None,
-        shape: Sequence[int] = (),
-        dtype: DTypeLike = "float32",
-        persistable: bool = False,
-        stop_gradient: bool = True,
-        **options: object,
-    ) -> Variable:
-        """A new variable, which an operator of `append_op` may compute."""
-        name = name or unique_name.generate("_generated_var")
-        kind = types.to_numpy_or(dtype, np.dtype(np.float32))
-        variable = declare(name, () if shape is None else shape, kind, self.program)
-        variable.persistable, variable.is_data = persistable, False
-        variable.stop_gradient = stop_gradient
-        return variable
-
-    def append_op(
-        self,
-        type: str | None = None,
-        inputs: SlotArguments | None = None,
-        outputs: SlotArguments | None = None,
-        attrs: Mapping[str, object] | None = None,
-        stop_gradient: bool = False,
-        **options: object,
-    ) -> OperatorOp:
-        """Append an operator of Paddle by its name, with its inputs and outputs by slot.
-
-        Raises:
-            ValueError: no operator is named, or there is none of this name.
-        """
-        op = self._operator(type, inputs, outputs, attrs, stop_gradient)
-        self.program.ops.append(op)
-        return op
-
-    def _prepend_op(
-        self,
-        type: str | None = None,
-        inputs: SlotArguments | None = None,
-        outputs: SlotArguments | None = None,
-        attrs: Mapping[str, object] | None = None,
-        **options: object,
-    ) -> OperatorOp:
-        """As `append_op`, before all others."""
-        op = self._operator(type, inputs, outputs, attrs, False)
-        self.program.ops.insert(0, op)
-        return op
-
-    def _insert_op(self, index: int, *args: object, **kwargs: object) -> OperatorOp:
-        """As `append_op`, before the operation of this index."""
-        op = self.append_op(*args, **kwargs)  # type: ignore[arg-type]
-        self.program.ops.insert(index, self.program.ops.pop())
-        return op
-
-    def _remove_op(self, index: int, sync: bool = True) -> None:
-        """Take the operation of this index out."""
-        del self.program.ops[index]
-
-    def _operator(
-        self,
-        op_type: str | None,
-        inputs: SlotArguments | None,
-        outputs: SlotArguments | None,
-        attrs: Mapping[str, object] | None,
-        stop_gradient: bool,
-    ) -> OperatorOp:
-        if op_type is None:
-            raise ValueError("`type` to initialized an Operator can not be None.")
-        if not has_operator(op_type):
-            raise ValueError(f'Operator "{op_type}" has not been registered.')
-        op = OperatorOp(op_type, slots_of(inputs, self.var), slots_of(outputs, self.var), attrs or {})
-        for output in op.outputs if stop_gradient else ():
-            output.stop_gradient = True
-        return op
 
 
 class AfterStep(Protocol):
@@ -241,6 +58,9 @@ class AfterStep(Protocol):
     def average(self, program: Program, working: bool) -> bool: ...
 
 
+PruneTarget: TypeAlias = "Tensor | Op | str"
+
+
 class Program:
     """Recorded operations. `Executor.run` compiles and runs them."""
 
@@ -248,7 +68,9 @@ class Program:
         self.ops: list[Op] = []
         self.data: dict[str, Variable] = {}
         self.made: dict[int, Tensor] = {}  # parameters and global variables that were created for it
-        self.random_seed = 0
+        self.frames = [Frame(-1)]
+        self.current_block_idx = self._seed = 0
+        self._description: ProgramDesc | None = None
         self.for_test = False
         self.compiled: dict[object, list[Any]] = {}
         self.fetched_lengths: dict[object, Sequence[Levels]] = {}  # of compiled programs, by their keys
@@ -262,26 +84,103 @@ class Program:
 
         set_seed(seed)
 
+    @property
+    def random_seed(self) -> int:
+        """What random operations begin with; 0: the global stream."""
+        return self._seed
+
+    @random_seed.setter
+    def random_seed(self, seed: int) -> None:
+        if not isinstance(seed, int):
+            raise ValueError(
+                f"Program.random_seed's input seed must be an integer, but received {type(seed)}."
+            )
+        self._seed = seed
+
+    # -- blocks ----------------------------------------------------------------------------------------------------
+
     def global_block(self) -> Block:
         return Block(self)
 
     def block(self, index: int) -> Block:
-        return Block(self)
+        """A block. Raises: IndexError: there are not so many."""
+        return self.blocks[index]
 
-    current_block = global_block
+    def current_block(self) -> Block:
+        """The block that is recorded into."""
+        return Block(self, self.current_block_idx)
 
     @property
     def blocks(self) -> list[Block]:
-        return [Block(self)]
+        return [Block(self, number) for number in range(len(self.frames))]
 
     @property
     def num_blocks(self) -> int:
-        return 1
+        return len(self.frames)
+
+    def ops_of(self, index: int) -> list[Op]:
+        """The operations of a block."""
+        return self.ops if index == self.current_block_idx else self.frames[index].ops
+
+    def _create_block(self, parent_idx: int | None = None) -> Block:
+        """A new block within the current one, or another, which is recorded into from here on."""
+        self.frames.append(Frame(self.current_block_idx if parent_idx is None else parent_idx))
+        self._enter_block(len(self.frames) - 1)
+        return self.current_block()
+
+    def _rollback(self) -> None:
+        """Record into the block around the current one again."""
+        self._enter_block(self.frames[self.current_block_idx].parent)
+
+    def _roll_to_global_block(self) -> None:
+        self._enter_block(0)
+
+    def _enter_block(self, index: int) -> None:
+        self.frames[self.current_block_idx].ops = self.ops
+        self.current_block_idx, self.ops = index, self.frames[index].ops
+
+    # -- descriptions ----------------------------------------------------------------------------------------------
+
+    @property
+    def desc(self) -> ProgramDesc:
+        """Its description as it is now."""
+        if self._description is None:
+            self._description = ProgramDesc()
+        return describe(self, self._description)
+
+    def _sync_with_cpp(self) -> None:
+        """Take operators that were added to the description, where they can run here."""
+        added = take_added_operators(self.desc)
+        add_described(self, added)
+
+    @staticmethod
+    def parse_from_string(binary_str: bytes) -> Program:
+        """The program that the bytes of a `.pdmodel` describe. Operators run as those of `append_op`, with parameters
+        of zeros before their values are loaded; operations that functions of Python recorded cannot run.
+
+        Raises:
+            ValueError: they are no ProgramDesc.
+        """
+        description = ProgramDesc()
+        description.parse_from_string(binary_str)
+        program = Program()
+        add_described(program, description.block(0))
+        return program
+
+    def _copy_param_info_from(self, other: Program) -> None:
+        """Nothing: clones have the parameters themselves. Raises: TypeError: `other` is no program."""
+        if not isinstance(other, Program):
+            raise TypeError(
+                "Function Program._copy_param_info_from() needs to pass in a source Program, but received "
+                f"{type(other)}"
+            )
+
+    _copy_dist_param_info_from = _copy_data_info_from = _copy_param_info_from
 
     def _tensors(self) -> Iterator[Tensor]:
         yield from self.data.values()
         yield from self.made.values()
-        for op in self.ops:
+        for op in self.ops if len(self.frames) == 1 else [op for block in self.blocks for op in block.ops]:
             yield from op.reads()
             yield from op.outputs
 
@@ -337,28 +236,41 @@ class Program:
         program = copy.copy(self)
         program.ops = [op for op in self.ops if not (for_test and op.trains)]
         program.data, program.made = dict(self.data), dict(self.made)
-        program.compiled, program.fetched_lengths = {}, {}
+        program.frames = [replace(frame, ops=list(frame.ops)) for frame in self.frames]
+        program.compiled, program.fetched_lengths, program._description = {}, {}, None
         program.readers = [] if for_test else list(self.readers)
         program.for_test = self.for_test or for_test
         return program
 
-    def _prune(self, targets: Sequence[Tensor | str]) -> Program:
-        """The same without the operations, and the inputs, that none of `targets` comes from."""
+    def _prune(self, targets: PruneTarget | Sequence[PruneTarget]) -> Program:
+        """The same without the operations, and the inputs, that none of `targets` comes from: variables, their names
+        and operations. Raises: ValueError: a target is something else."""
         return self._prune_with_input((), targets)
 
-    def _prune_with_input(self, feeded_var_names: Sequence[str], targets: Sequence[Tensor | str]) -> Program:
+    def _prune_with_input(
+        self, feeded_var_names: Sequence[str], targets: PruneTarget | Sequence[PruneTarget]
+    ) -> Program:
         """As `_prune`, also without what computes the variables that are fed.
 
         Raises:
-            ValueError: a name of what is fed is no text.
+            ValueError: a name of what is fed is no text, or a target is something else than `_prune` takes.
         """
+        listed = list(targets) if isinstance(targets, list | tuple) else [targets]
+        if others := [one for one in listed if not isinstance(one, Tensor | Op | str)]:
+            raise ValueError(
+                "All targets of Program._prune_with_input() can only be Variable or Operator, but received "
+                f"{type(others[0])}."
+            )
         if wrong := [name for name in feeded_var_names if not isinstance(name, str)]:
             raise ValueError(f"the names of fed variables can only be str, received {wrong[0]!r:.80}")
         named = {tensor.name: tensor for tensor in self.list_vars()}
-        variables = [named[one] if isinstance(one, str) else one for one in targets]
+        ops = [one for one in listed if isinstance(one, Op)]
+        variables = [
+            named[one] if isinstance(one, str) else one for one in listed if isinstance(one, Tensor | str)
+        ]
         fed = {id(one): one for name in feeded_var_names if isinstance(one := named.get(name), Variable)}
         program = self.clone()
-        program.ops = ancestors(self, variables, fed)
+        program.ops = ancestors(self, variables, fed, ops)
         needed = {id(tensor) for op in program.ops for tensor in op.reads()} | {id(one) for one in variables}
         data = self.data | {one.name: one for one in fed.values()}
         program.data = {name: one for name, one in data.items() if id(one) in needed}
@@ -377,11 +289,15 @@ class Program:
         replay_all(self.ops, values, self.for_test)
 
 
-def ancestors(program: Program, variables: Sequence[Tensor], stops: Container[int] = ()) -> list[Op]:
-    """The operations that these variables come from, in order; nothing is asked of those of the ids in `stops`."""
+def ancestors(
+    program: Program, variables: Sequence[Tensor], stops: Container[int] = (), targets: Sequence[Op] = ()
+) -> list[Op]:
+    """The operations that these variables, and the operations of `targets`, come from, in order with these; nothing is
+    asked of those variables of the ids in `stops`."""
     needed, ops = {id(v) for v in variables}, []
+    last = {id(op) for op in targets}
     for op in reversed(program.ops):
-        if any(id(output) in needed and id(output) not in stops for output in op.outputs):
+        if id(op) in last or any(id(o) in needed and id(o) not in stops for o in op.outputs):
             ops.append(op)
             needed.update(id(t) for t in op.reads())
     return ops[::-1]
@@ -392,27 +308,6 @@ state.main, state.startup = Program(), Program()
 
 def _names(op: Op) -> str:
     return ", ".join(a.name if isinstance(a, Tensor) else str(a)[:20] for a in op.inputs)
-
-
-class StepOp(Op):
-    """An optimizer moves its parameters."""
-
-    type = "optimizer"
-    trains = True
-
-    def __init__(self, optimizer: Optimizer, pairs: Sequence[tuple[Parameter, Variable]]) -> None:
-        self.optimizer, self.pairs = optimizer, pairs
-        self.inputs = [part for pair in pairs for part in pair]
-
-    def replay(self, values: Values, for_test: bool) -> None:
-        for parameter, gradient in self.pairs:
-            parameter._grad = value_of(gradient, values)
-        self._step()
-        for parameter, _ in self.pairs:
-            parameter._grad = None
-
-    def _step(self) -> None:
-        self.optimizer.step()
 
 
 def default_main_program() -> Program:
@@ -446,7 +341,7 @@ def create_global_var(
     with unwatched():
         tensor = wrap(as_array(np.full(tuple(shape), value), types.to_numpy(dtype)))
     tensor.name, tensor.persistable = name or unique_name.generate("global_var"), persistable
-    _keep(tensor)
+    keep(tensor)
     return tensor
 
 
@@ -510,39 +405,6 @@ def record(compiled: Compiled, args: Sequence[object]) -> Variable | tuple[Varia
     return tuple(outputs) if multiple else outputs[0]
 
 
-def declare(
-    name: str, shape: Sequence[int | None], dtype: object, program: Program | None = None
-) -> Variable:
-    """A variable that is fed; None and -1 are sizes that are known when the program runs."""
-    data = (program or default_main_program()).data
-    sizes = [tuple(n if s is None or s == -1 else int(s) for s in shape) for n in SIZES]
-    before = data.get(name)
-    if before is not None and before._value.shape == sizes[0] and before.dtype == dtype:
-        return before  # named again: the same input
-    variable = new_variable(sizes[0], sizes[1], types.to_numpy(dtype), name, True)
-    variable.is_data = True
-    data[name] = variable
-    return variable
-
-
-def _keep(tensor: Tensor) -> None:
-    """Make a Tensor one of the program that is recorded, whether an operation reads it or not."""
-    default_main_program().made[id(tensor)] = tensor
-
-
-def _keep_parameter(parameter: Parameter, initializer: object) -> None:
-    """Make a parameter one of the programs, and say in the startup program how it began."""
-    state.startup.ops.extend(initial_operations(parameter, initializer, state.startup.random_seed))
-    state.startup.made[id(parameter)] = parameter
-    _keep(parameter)
-
-
-def _find(name: str) -> Parameter | None:
-    """The parameter of the current program that has this name: layers that name one share it."""
-    value = default_main_program().global_block().vars.get(name)
-    return value if isinstance(value, Parameter) else None
-
-
 def enable_static() -> None:
     """From here on operations are recorded into programs."""
     if not state.on:
@@ -550,7 +412,7 @@ def enable_static() -> None:
         unique_name.switch(*state.names)
         mode.watcher = _Watcher()
         set_recorder(record)
-        mode.check, mode.keep_parameter, mode.find_parameter = check_call, _keep_parameter, _find
+        mode.check, mode.keep_parameter, mode.find_parameter = check_call, keep_parameter, find_parameter
 
 
 def disable_static(place: object = None) -> None:

@@ -8,10 +8,11 @@ import jax
 
 from framework.paddle._kernel.errors import AssertedError, ShapeError, require
 from framework.paddle._kernel.mode import mode
-from framework.paddle._kernel.tensor import Tensor
+from framework.paddle._kernel.tensor import Tensor, wrap
 from framework.paddle.autograd.py_layer import PyLayer
 from framework.paddle.static.control import RecordedFunction, variable_like
-from framework.paddle.static.program import Op, Values, default_main_program, value_of
+from framework.paddle.static.program import Op, Values, default_main_program
+from framework.paddle.static.variable import value_of
 
 _WHERE = "paddle.static.nn.static_pylayer"
 
@@ -34,14 +35,16 @@ class PyLayerOp(Op):
     def replay(self, values: Values, for_test: bool) -> None:
         forward, backward = self.forward, self.backward
 
-        def run(function: RecordedFunction, arguments: Sequence[object]) -> tuple[object, ...]:
+        def run(function: RecordedFunction, arguments: Sequence[object]) -> tuple[Tensor, ...]:
             results = function.replay(values, for_test, arguments)
             return tuple(result for result in results if isinstance(result, Tensor))
 
         class Recorded(PyLayer):
             @staticmethod
             def forward(ctx: object, *args: object, **kwargs: object) -> tuple[object, ...]:
-                return run(forward, args)
+                # A function may give an argument back, which is another variable of the program.
+                inputs = set(map(id, args))
+                return tuple(wrap(t._value) if id(t) in inputs else t for t in run(forward, args))
 
             @staticmethod
             def backward(ctx: object, *args: object) -> tuple[object, ...]:

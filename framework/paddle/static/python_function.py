@@ -14,8 +14,8 @@ from framework.paddle._kernel.dtypes import INEXACT
 from framework.paddle._kernel.lod_tensor import LoDTensor
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.autograd import PyLayer
-from framework.paddle.static.program import Op, Values, Variable, default_main_program, value_of
-from framework.paddle.static.variable import COMPUTED
+from framework.paddle.static.program import Op, Values, Variable, default_main_program
+from framework.paddle.static.variable import COMPUTED, value_of
 
 if TYPE_CHECKING:
     from framework.paddle._kernel.arguments import TensorLike

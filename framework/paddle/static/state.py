@@ -23,6 +23,11 @@ class State:
     def __init__(self) -> None:
         self.on = False
         self.programs: list[weakref.ref[Program]] = []  # all that are there, the oldest first
+        self.notes: dict[str, object] = {
+            "op_namescope": "/",
+            "op_device": "",
+        }  # of the operations recorded next
+        self.changes = 0  # of attributes of operators that were recorded before: programs are compiled anew
         self.names: tuple[unique_name.Counters | None, set[str] | None] = (None, None)  # those of static mode
 
 

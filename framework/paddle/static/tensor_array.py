@@ -15,15 +15,12 @@ from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.static.control import variable_like
 from framework.paddle.static.program import (
-    SIZES,
     Op,
     Values,
     Variable,
     default_main_program,
-    new_variable,
-    value_of,
 )
-from framework.paddle.static.variable import COMPUTED
+from framework.paddle.static.variable import COMPUTED, SIZES, new_variable, value_of
 from framework.paddle.utils import unique_name
 
 

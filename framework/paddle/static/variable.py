@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 import jax
 import numpy as np
@@ -14,7 +14,8 @@ from framework.paddle._kernel.errors import ShapeError, ValueNeeded
 from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tape import Node
 from framework.paddle._kernel.tensor import Tensor
-from framework.paddle.static.description import VariableDescription
+from framework.paddle.static.descriptions import AttrType
+from framework.paddle.static.live_descriptions import OperationDescription, TensorDescription, description_of
 from framework.paddle.static.numpy_functions import apply_ufunc
 from framework.paddle.static.state import recent_programs, state
 from framework.paddle.utils import unique_name
@@ -87,8 +88,14 @@ class Variable(Tensor):
         return f"{self.name}@GRAD"
 
     @property
-    def desc(self) -> VariableDescription:
-        return VariableDescription(self)
+    def desc(self) -> TensorDescription:
+        return description_of(self)
+
+    def set_sizes(self, sizes: Iterable[int]) -> None:
+        """Let it have other sizes; -1 is one that is known when the program runs."""
+        listed = list(sizes)
+        first, other = (tuple(free if size == -1 else int(size) for size in listed) for free in SIZES)
+        self.__dict__["_array"] = Symbol(first, other, self._value.dtype, self)
 
     def numpy(self, *args: object) -> np.ndarray:
         raise ValueNeeded(self, state.defer)
@@ -168,14 +175,25 @@ _SLOTS = ("X", "Y", "Z")  # what Paddle calls the inputs of most operators
 class Op:
     """One entry of a program. `replay` computes its outputs from the values of its inputs."""
 
-    type = ""
+    type = ""  # the name of the operator that Paddle records
+    operation = ""  # our name of it, where it runs one of our operations
     inputs: Sequence[Any] = ()
     outputs: Sequence[Variable] = ()
     computes = True  # False: it only says what was done when the program was made
     trains = False  # belongs to training: clone(for_test=True) leaves it out
     gives_lengths = False  # says itself which lengths its outputs have
     reads_values = False  # looks at values of its inputs: its program cannot be traced
+    runs_by_name = False  # a description of it, with the operator's name and attributes, is enough to run it
     steps_vary = False  # has gradients only where operations run one by one
+    _notes: dict[
+        str, object
+    ]  # attributes beside the settings: roles, scopes of names, what programs say of it
+
+    def __new__(cls, *args: object, **kwargs: object) -> Self:
+        """An entry that remembers which scope of names and which device it was recorded for."""
+        op = object.__new__(cls)
+        op._notes = {"op_role": 0, "op_role_var": [], "with_quant_attr": False, **state.notes}
+        return op
 
     def replay(self, values: Values, for_test: bool) -> None:
         raise NotImplementedError
@@ -237,19 +255,54 @@ class Op:
     @property
     def attr_names(self) -> list[str]:
         """The names of the attributes that were given."""
-        return list(self.attrs)
+        return list(self.all_attrs())
 
     def has_attr(self, name: str) -> bool:
         """Whether this attribute was given."""
-        return name in self.attrs
+        return name in self.all_attrs()
 
     def attr(self, name: str) -> object:
-        """The value of an attribute."""
-        return self.attrs[name]
+        """The value of an attribute. Raises: RuntimeError: there is none of this name."""
+        attributes = self.all_attrs()
+        if name not in attributes:
+            raise RuntimeError(
+                f"(NotFound) Attribute {name} is not found in {self.type}: {', '.join(attributes)}."
+            )
+        return attributes[name]
+
+    def attr_type(self, name: str) -> AttrType:
+        """The type of an attribute. Raises: RuntimeError: there is none of this name."""
+        return self.desc.attr_type(name)
 
     def all_attrs(self) -> dict[str, object]:
-        """All attributes that were given."""
-        return dict(self.attrs)
+        """All attributes that were given, and what programs say of every operation."""
+        return {**self._notes, **self.attrs}
+
+    def _set_attr(self, name: str, value: object) -> None:
+        """Say more of an operation. Raises: RuntimeError: it would have to compute something else."""
+        if name in self.attrs and self.attrs[name] != value:
+            raise RuntimeError(
+                f"{self.type} was recorded with {name} = {self.attrs[name]!r}: record it anew."
+            )
+        self._notes[name] = value
+
+    def _remove_attr(self, name: str) -> None:
+        """Say less of an operation."""
+        self._notes.pop(name, None)
+
+    def infer_shapes(self) -> None:
+        """Nothing: recorded operations have the shapes of their results."""
+
+    @property
+    def desc(self) -> OperationDescription:
+        """Its description as it is now."""
+        return OperationDescription(self)
+
+    @property
+    def idx(self) -> int:
+        """Its number in its program; -1: it was taken out."""
+        program = program_of(self.outputs[0]) if self.outputs else state.main
+        return next((number for number, op in enumerate(program.ops) if op is self), -1)
 
 
 def replay_all(ops: Iterable[Op], values: Values, for_test: bool) -> None:
@@ -262,7 +315,7 @@ def replay_all(ops: Iterable[Op], values: Values, for_test: bool) -> None:
 
 def _share_lengths(op: Op, values: Values) -> None:
     source = next((id(t) for t in op.reads() if id(t) in values.lengths), None)
-    if source is None or op.trains or op.gives_lengths or op.type in _WITHOUT_LENGTHS:
+    if source is None or op.trains or op.gives_lengths or (op.operation or op.type) in _WITHOUT_LENGTHS:
         return
     rows = values[source]._value.shape[:1]
     for output in op.outputs:

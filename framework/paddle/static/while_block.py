@@ -15,9 +15,8 @@ from framework.paddle.static.program import (
     Variable,
     default_main_program,
     recorded_apart,
-    value_of,
 )
-from framework.paddle.static.variable import replay_all
+from framework.paddle.static.variable import replay_all, value_of
 
 
 class WhileOp(Op):

@@ -114,6 +114,18 @@ def test_gradients_take_the_branch_that_ran():
         assert float(x.grad) == expected
 
 
+def test_gradients_reach_what_a_branch_gives_back_as_it_is():
+    def either(a, b):
+        return paddle.static.nn.cond(a.sum() < b.sum(), lambda: a, lambda: b * 2)
+
+    for static in (either, to_static(either)):
+        for start, expected in ((0.0, [1.0, None]), (2.0, [None, 2.0])):
+            a = paddle.to_tensor([start], stop_gradient=False)
+            b = paddle.to_tensor([1.0], stop_gradient=False)
+            static(a, b).backward()
+            assert [None if t.grad is None else float(t.grad) or None for t in (a, b)] == expected
+
+
 def test_a_loop_of_unknown_length_has_no_gradient_and_says_so():
     x = paddle.to_tensor(1.0, stop_gradient=False)
     out, _ = to_static(counted)(x)

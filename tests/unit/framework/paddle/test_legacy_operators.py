@@ -148,3 +148,29 @@ def test_activations_are_fused_along_an_axis():
     attrs: dict[str, object] = {"functor_list": ["elementwise_add", "relu"], "axis": 0}
     out = _run("fused_elemwise_activation", attrs, {}, {"X": x, "Y": y})
     assert out["Out"][0, :, 0].tolist() == [2, 1, 3] and out["IntermediateOut"].shape == (2, 3)
+
+
+def test_beam_search_goes_on_with_the_best_of_each_source():
+    """The first source has a prefix that ended, the second one has no other; the values are those of Paddle 2.6.2."""
+    from framework.paddle.base import core
+    from framework.paddle.op_test import Operator
+
+    scope = core.Scope()
+    arrays = {
+        "pre_ids": np.array([[1], [0], [0], [4]]),
+        "pre_scores": np.float32([[0.1], [1.2], [0.5], [0.4]]),
+        "ids": np.array([[4, 2], [7, 3], [3, 5], [8, 1]]),
+        "scores": np.float32([[0.6, 0.9], [0.5, 0.3], [0.9, 0.5], [0.6, 0.7]]),
+    }
+    for name, array in arrays.items():
+        scope.var(name).get_tensor().set(array, None)
+        scope.var(name).get_tensor().set_lod([[0, 2, 3, 4], [0, 1, 2, 3, 4]])
+    slots = {name: name for name in (*arrays, "selected_ids", "selected_scores", "parent_idx")}
+    Operator("beam_search", **slots, level=0, beam_size=2, end_id=0, is_accumulated=True).run(scope, None)
+    ids = scope.find_var("selected_ids").get_tensor()
+    assert np.asarray(ids).ravel().tolist() == [2, 0, 1, 8]
+    assert ids.lod() == [[0, 2, 3, 4], [0, 1, 2, 2, 4]]
+    np.testing.assert_array_equal(
+        np.asarray(scope.find_var("selected_scores").get_tensor()).ravel(), np.float32([0.9, 1.2, 0.7, 0.6])
+    )
+    assert np.asarray(scope.find_var("parent_idx").get_tensor()).tolist() == [0, 1, 3, 3]
