@@ -51,6 +51,7 @@ class Tensor:
     _zeroed: bool = False  # clear_grad() asked for zeros that nobody has looked at yet
     _name: str | None = None
     _leaf_hooks: dict[int, Any] | None = None
+    _gradient_listeners: tuple[Callable[[], object], ...] | None = None
     _version: int = 0
 
     def __init__(
@@ -254,7 +255,11 @@ class Tensor:
         copy = object.__new__(type(self))
         memo[id(self)] = copy
         copy.__dict__.update(
-            {k: v for k, v in self.__dict__.items() if k not in ("_gradient", "_leaf_hooks", "_name")}
+            {
+                k: v
+                for k, v in self.__dict__.items()
+                if k not in ("_gradient", "_gradient_listeners", "_leaf_hooks", "_name")
+            }
         )
         return copy
 
