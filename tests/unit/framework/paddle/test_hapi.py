@@ -170,5 +170,5 @@ def test_the_line_of_progress_counts_from_its_start(capsys):
         ProgressBar(-1)
     bar = ProgressBar(2, 30, 2, False, None, "batch")
     bar.start()
-    bar.update(2.0, [["loss", 0.5]])
+    bar.update(2.0, [("loss", 0.5)])
     assert capsys.readouterr().out.startswith("batch 2/2 - loss: 0.5000 - ")
