@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.custom_derivatives import CustomVJPPrimal, SymbolicZero
 
 from framework.core.dtypes import wide_type
 from framework.core.errors import ShapeError
@@ -66,7 +67,7 @@ def _along(vector: jax.Array, x: jax.Array, first: bool) -> jax.Array:
 def _batch_normalise(
     x: jax.Array, weight: jax.Array, bias: jax.Array, epsilon: float, first: bool
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """(y, mean, biased variance) with both sums taken in one pass over x; mean and variance carry no gradient."""
+    """(y, mean, biased variance) with both sums taken in one pass over x."""
     count, wide = x.size // weight.size, wide_type(x.dtype)
     # Sums around one pixel instead of zero: the difference of squares then keeps its digits when the mean is large.
     pixel = x.reshape(*x.shape[:2], -1)[0, :, 0] if first else x.reshape(-1, x.shape[-1])[0]
@@ -82,27 +83,41 @@ def _batch_normalise(
 
 
 def _batch_normalise_fwd(
-    x: jax.Array, weight: jax.Array, bias: jax.Array, epsilon: float, first: bool
+    wrapped_x: CustomVJPPrimal,
+    wrapped_weight: CustomVJPPrimal,
+    wrapped_bias: CustomVJPPrimal,
+    epsilon: float,
+    first: bool,
 ) -> tuple[Moments, tuple[jax.Array, ...]]:
+    x, weight, bias = wrapped_x.value, wrapped_weight.value, wrapped_bias.value
     out: Moments = _batch_normalise(x, weight, bias, epsilon, first)  # custom_vjp loses the type
     return out, (x, out[1], lax.rsqrt(out[2] + epsilon), weight, bias)
 
 
 def _batch_normalise_bwd(
-    epsilon: float, first: bool, saved: tuple[jax.Array, ...], cotangents: Moments
+    epsilon: float,
+    first: bool,
+    saved: tuple[jax.Array, ...],
+    cotangents: tuple[jax.Array | SymbolicZero, jax.Array | SymbolicZero, jax.Array | SymbolicZero],
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     x, mean, inverse, weight, bias = saved
-    dy = cotangents[0].astype(mean.dtype)
+    dy, dmean, dvariance = cotangents
+    dy = jnp.zeros(x.shape, mean.dtype) if isinstance(dy, SymbolicZero) else dy.astype(mean.dtype)
     count = x.size // weight.size
     centred = x.astype(mean.dtype) - _along(mean, x, first)
     dbias, products = _sums([dy, dy * centred], first)
     dweight = products * inverse
     slope = _along(inverse * dweight / count, x, first)
     dx = (dy - _along(dbias / count, x, first) - centred * slope) * _along(inverse * weight, x, first)
+    # Only gradients of gradients go through mean and variance: this function reads both from the forward run.
+    if not isinstance(dmean, SymbolicZero):
+        dx = dx + _along(dmean / count, x, first)
+    if not isinstance(dvariance, SymbolicZero):
+        dx = dx + centred * _along(dvariance * 2 / count, x, first)
     return dx.astype(x.dtype), dweight.astype(weight.dtype), dbias.astype(bias.dtype)
 
 
-_batch_normalise.defvjp(_batch_normalise_fwd, _batch_normalise_bwd)
+_batch_normalise.defvjp(_batch_normalise_fwd, _batch_normalise_bwd, symbolic_zeros=True)
 
 
 def _plain_normalise(

@@ -294,8 +294,20 @@ def backward(
             if leaf._leaf_hooks:
                 gradient = _hooked(leaf._leaf_hooks.values(), gradient, create_graph=False)
             _accumulate(leaf, gradient, create_graph=False)
+            for notify in leaf._gradient_listeners or ():
+                notify()
     if state.backward_watchers:
         _tell([leaf for leaf, _ in gradients.leaves.values()])
+    while _final_hooks:
+        _final_hooks.pop(0)()
+
+
+_final_hooks: list[Callable[[], object]] = []
+
+
+def add_backward_final_hook(hook: Callable[[], object]) -> None:
+    """Call `hook()` once, at the end of the next backward."""
+    _final_hooks.append(hook)
 
 
 @runtime_checkable
@@ -502,6 +514,20 @@ def register_hook(tensor: Tensor, hook: Hook) -> HookHandle:
     return HookHandle(hooks, key)
 
 
+def register_backward_hook(tensor: Tensor, hook: Callable[[], object]) -> None:
+    """Call `hook()` after each backward that added to the `grad` of this leaf.
+
+    Raises:
+        ValueError: the Tensor is no leaf, or gets no gradient.
+    """
+    if tensor.stop_gradient or tensor._node is not None:
+        raise ValueError(
+            f"(InvalidArgument) _register_backward_hook: Tensor '{tensor.name}' is no leaf that gets a gradient "
+            f"(stop_gradient is {tensor.stop_gradient}): register_hook takes Tensors within the graph"
+        )
+    tensor._gradient_listeners = (*(tensor._gradient_listeners or ()), hook)
+
+
 def retain_grads(tensor: Tensor) -> None:
     """Keep the gradient of a Tensor that is no leaf in its `grad`."""
     if tensor._node is not None and not tensor.stop_gradient:
@@ -523,6 +549,7 @@ def run_backward(tensor: Tensor, grad_tensor: Tensor | None = None, retain_graph
 
 Tensor.backward = run_backward  # type: ignore[attr-defined]
 Tensor.register_hook = register_hook  # type: ignore[attr-defined]
+Tensor._register_backward_hook = register_backward_hook  # type: ignore[attr-defined]
 Tensor.retain_grads = retain_grads  # type: ignore[attr-defined]
 Tensor.clear_grad = clear_grad  # type: ignore[attr-defined]
 Tensor.clear_gradient = clear_grad  # type: ignore[attr-defined]

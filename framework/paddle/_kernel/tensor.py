@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import jax
@@ -51,6 +51,7 @@ class Tensor:
     _zeroed: bool = False  # clear_grad() asked for zeros that nobody has looked at yet
     _name: str | None = None
     _leaf_hooks: dict[int, Any] | None = None
+    _gradient_listeners: tuple[Callable[[], object], ...] | None = None
     _version: int = 0
 
     def __init__(
@@ -254,7 +255,11 @@ class Tensor:
         copy = object.__new__(type(self))
         memo[id(self)] = copy
         copy.__dict__.update(
-            {k: v for k, v in self.__dict__.items() if k not in ("_gradient", "_leaf_hooks", "_name")}
+            {
+                k: v
+                for k, v in self.__dict__.items()
+                if k not in ("_gradient", "_gradient_listeners", "_leaf_hooks", "_name")
+            }
         )
         return copy
 
@@ -281,19 +286,30 @@ class Parameter(Tensor):
 
     def __init__(
         self,
-        value: object,
+        value: object = None,
         dtype: object = None,
         *,
+        shape: Sequence[int] | None = None,
         name: str | None = None,
         trainable: bool = True,
         learning_rate: float = 1.0,
+        optimize_attr: Mapping[str, float] | None = None,
         regularizer: object = None,
         need_clip: bool = True,
         do_model_average: bool | None = None,
+        lod_level: int = 0,
     ) -> None:
+        """`shape` instead of values: of zeros, as Paddle's own class is called, with `optimize_attr` for the rate."""
+        if value is None:
+            if shape is None or dtype is None or any(size < 0 for size in shape):
+                raise ValueError(
+                    "a Parameter without values needs a shape of sizes that are not below 0 and a dtype, "
+                    f"received shape {shape} and dtype {dtype}"
+                )
+            value = np.zeros(tuple(shape), types.to_numpy(dtype))
         super().__init__(value, dtype, stop_gradient=not trainable)
         self._name = name
-        self.optimize_attr = {"learning_rate": learning_rate}
+        self.optimize_attr = {"learning_rate": learning_rate, **(optimize_attr or {})}
         self.regularizer = regularizer
         self.need_clip = need_clip
         self.do_model_average = do_model_average

@@ -219,6 +219,12 @@ def _bump_inplace_version(tensor: Tensor) -> None:
     tensor._version += 1
 
 
+def _reset_grad_inplace_version(tensor: Tensor, set_to_zero: bool = False) -> None:
+    """Forget, where `set_to_zero`, that the gradient was changed in place."""
+    if set_to_zero and tensor._grad is not None:
+        tensor._grad._version = 0
+
+
 def _zero_grads(tensor: Tensor) -> None:
     """Set the gradient to zeros."""
     gradient = tensor.grad
@@ -280,6 +286,7 @@ METHODS = {
     "_is_shared_underline_tensor_with": _is_shared_buffer_with,
     "_inplace_version": lambda x: x.inplace_version,
     "_bump_inplace_version": _bump_inplace_version,
+    "_reset_grad_inplace_version": _reset_grad_inplace_version,
     "_zero_grads": _zero_grads,
     "_copy_gradient_from": _copy_gradient_from,
     "_grad_value": lambda x: None if x.grad is None else DenseTensor(x.grad),

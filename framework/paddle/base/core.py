@@ -18,6 +18,7 @@ from framework.paddle._kernel.random import Generator, default_generator
 from framework.paddle._kernel.refused import refused
 from framework.paddle._kernel.scalar import Scalar as Scalar
 from framework.paddle._kernel.selected_rows import SelectedRows as SelectedRows
+from framework.paddle._kernel.tape import add_backward_final_hook
 from framework.paddle._kernel.tensor import Tensor as _EagerTensor
 from framework.paddle.base.lod_tensor import LoDTensor as LoDTensor
 from framework.paddle.base.lod_tensor import LoDTensorArray as LoDTensorArray
@@ -78,6 +79,7 @@ class eager:
 
     Tensor = _EagerTensor
     scale = staticmethod(_scale)
+    _add_backward_final_hook = staticmethod(add_backward_final_hook)
     _run_custom_op = refused("paddle.base.core.eager._run_custom_op")
 
 

@@ -96,7 +96,7 @@ class _Progress:
 
     def __init__(self, steps: int | None, metrics: list[str], verbose: int) -> None:
         self.steps, self.metrics = steps, metrics
-        self.bar = ProgressBar(steps, verbose=verbose)
+        self.bar = ProgressBar(steps or None, verbose=verbose)
         self.step = self.samples = 0
         self.reset()
         self.mark = time.time()

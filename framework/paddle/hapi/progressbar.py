@@ -6,21 +6,47 @@ import shutil
 import sys
 import time
 from collections.abc import Sequence
+from typing import TextIO
 
 import numpy as np
 
 
 class ProgressBar:
-    """`verbose` 1: a bar that grows in its line; 2 and 3: a line each time."""
+    """`verbose` 1: a bar that grows in its line; 2 and 3: a line each time.
 
-    def __init__(self, num: int | None = None, width: int = 30, verbose: int = 1, name: str = "step") -> None:
+    Args:
+        start: Whether time is counted from here on; else from `start()`.
+        file: What `start()` flushes; the bar goes to `sys.stdout`, as Paddle's does.
+
+    Raises:
+        TypeError: `num` is not positive.
+    """
+
+    def __init__(
+        self,
+        num: int | None = None,
+        width: int = 30,
+        verbose: int = 1,
+        start: bool = True,
+        file: TextIO | None = None,
+        name: str = "step",
+    ) -> None:
+        if isinstance(num, int) and num <= 0:
+            raise TypeError(f"ProgressBar: num should be None or an integer above 0, received {num}")
+        self.file = file
         columns = shutil.get_terminal_size().columns or 80
         self._num, self._verbose, self.name = num, verbose, name
         self._width = min(width, int(columns * 0.6), columns - 50)
         self._length = 0
+        if start:
+            self._start = time.time()
+
+    def start(self) -> None:
+        """Count time from now on."""
+        (self.file or sys.stdout).flush()
         self._start = time.time()
 
-    def update(self, current_num: int, values: Sequence[tuple[str, object]] = ()) -> None:
+    def update(self, current_num: float, values: Sequence[tuple[str, object]] = ()) -> None:
         seconds = (time.time() - self._start) / current_num if current_num else 0.0
         info = "".join(f" - {name}:{_shown(value)}" for name, value in values)
         if self._verbose == 1:
@@ -29,10 +55,11 @@ class ProgressBar:
             sys.stdout.write(self._count(current_num) + info + self._speed(seconds) + "\n")
         sys.stdout.flush()
 
-    def _count(self, current: int) -> str:
+    def _count(self, current: float) -> str:
+        whole = int(current)
         if not self._num:
-            return f"{self.name} {current:3d}"
-        return f"{self.name} {current:{len(str(self._num))}d}/{self._num}"
+            return f"{self.name} {whole:3d}"
+        return f"{self.name} {whole:{len(str(self._num))}d}/{self._num}"
 
     def _speed(self, seconds: float) -> str:
         if seconds >= 1 or seconds == 0:
@@ -41,7 +68,7 @@ class ProgressBar:
             return f" - {seconds * 1e3:.0f}ms/{self.name}"
         return f" - {seconds * 1e6:.0f}us/{self.name}"
 
-    def _draw(self, current: int, info: str, seconds: float) -> None:
+    def _draw(self, current: float, info: str, seconds: float) -> None:
         before = self._length
         sys.stdout.write("\b" * before + "\r" if sys.stdout.isatty() else "\r")
         text = self._count(current)

@@ -50,10 +50,6 @@ class LBFGS(Optimizer):
         grad_clip: ClipGradBase | None = None,
         name: str | None = None,
     ) -> None:
-        if line_search_fn not in (None, "strong_wolfe"):
-            raise RuntimeError(
-                f"LBFGS: line_search_fn is None or 'strong_wolfe', received {line_search_fn!r}"
-            )
         super().__init__(1.0, parameters, weight_decay, grad_clip, name)
         self.learning_rate, self.max_iter = learning_rate, max_iter
         self.max_eval = max_iter * 5 // 4 if max_eval is None else max_eval
@@ -94,7 +90,7 @@ class LBFGS(Optimizer):
         parameters: object = None,
         no_grad_set: object = None,
     ) -> NoReturn:
-        raise RuntimeError("LBFGS needs a function that computes the loss again: call step(closure)")
+        raise NotImplementedError("LBFGS needs a function that computes the loss again: call step(closure)")
 
     def _gradient(self) -> np.ndarray:
         grads = [
@@ -114,7 +110,15 @@ class LBFGS(Optimizer):
             at += values.size
 
     def step(self, closure: Callable[[], Tensor]) -> Tensor:  # type: ignore[override]
-        """Up to `max_iter` iterations; returns the loss before the first."""
+        """Up to `max_iter` iterations; returns the loss before the first.
+
+        Raises:
+            RuntimeError: `line_search_fn` is another one.
+        """
+        if self.line_search_fn not in (None, "strong_wolfe"):
+            raise RuntimeError(
+                f"LBFGS: line_search_fn is None or 'strong_wolfe', received {self.line_search_fn!r}"
+            )
         evaluate = tape.enable_grad(closure)
         state = self.state
         state.setdefault("func_evals", 0)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TypeVar
 
+from framework.paddle._kernel.modules import complete as _complete
+
 NodeT = TypeVar("NodeT", bound=ast.AST)
 
 
@@ -18,3 +20,6 @@ ast_to_gast = gast_to_ast
 
 def __getattr__(name: str) -> object:
     return getattr(ast, name)
+
+
+_complete(__name__)

@@ -16,6 +16,7 @@ import numpy as np
 
 from framework import paddle
 from framework.paddle._kernel.errors import ModeError, UnknownMethodError
+from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 
 __all__ = ["minimize_bfgs", "minimize_lbfgs"]
@@ -283,3 +284,6 @@ def minimize_lbfgs(
         max_iters, tolerance_grad, tolerance_change, max_line_search_iters, initial_step_length
     )
     return _iterate(objective, position, settings, direct, update).tensors(objective.calls)
+
+
+_complete(__name__)

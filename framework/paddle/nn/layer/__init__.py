@@ -14,7 +14,7 @@ import numpy as np
 
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.arguments import Integers
-from framework.paddle._kernel.errors import ArgumentTypeError, ShapeError
+from framework.paddle._kernel.errors import ArgumentTypeError, AssertedError, ShapeError
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Parameter, Tensor, as_array
@@ -471,11 +471,19 @@ def new_parameter(
     is_bias: bool,
     default_initializer: Initializer | None,
 ) -> Parameter | None:
-    """A parameter with its first values. `owner` starts its name; see `Layer.create_parameter`."""
+    """A parameter with its first values. `owner` starts its name; see `Layer.create_parameter`.
+
+    Raises:
+        AssertedError: a size is not above 0.
+    """
     attribute = ParamAttr._to_attr(attr)
     if not isinstance(attribute, ParamAttr):
         return None
     sizes = tuple(int(size) for size in ([shape] if isinstance(shape, int) else shape))
+    if any(size <= 0 for size in sizes):
+        raise AssertedError(
+            "the sizes of a parameter must be above 0", where="create_parameter", received=list(sizes)
+        )
     if attribute.name is not None:
         if mode.find_parameter is None:
             unique_name.claim(attribute.name)

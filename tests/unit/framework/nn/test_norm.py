@@ -191,3 +191,25 @@ def test_batch_norm_of_channels_first_is_that_of_channels_last(training: bool) -
     slope = jax.grad(lambda x: (norm(x, True)[0] ** 3).sum())(x)
     wanted = jax.grad(lambda x: (norm(jnp.moveaxis(x, 1, -1), False)[0] ** 3).sum())(x)
     np.testing.assert_allclose(slope, wanted, atol=1e-4)
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_gradients_of_gradients_go_through_the_statistics_of_the_batch(first):
+    axes, ones = (0, 2, 3) if first else (0, 1, 2), jnp.ones(3)
+    x, weights, direction = (
+        jnp.asarray(RNG.standard_normal((2, 3, 4, 5) if first else (2, 4, 5, 3)), jnp.float32)
+        for _ in range(3)
+    )
+
+    def written_out(x):
+        centred = x - x.mean(axes, keepdims=True)
+        return centred * jax.lax.rsqrt(jnp.square(centred).mean(axes, keepdims=True) + 1e-5)
+
+    def normalised(x):
+        return F.batch_norm(x, 0 * ones, ones, ones, 0 * ones, training=True, channels_first=first)[0]
+
+    def second(normalise):
+        first_gradient = jax.grad(lambda x: (normalise(x) * weights).sum())
+        return jax.jit(jax.grad(lambda x: (first_gradient(x) * direction).sum()))(x)
+
+    np.testing.assert_allclose(second(normalised), second(written_out), atol=2e-5)

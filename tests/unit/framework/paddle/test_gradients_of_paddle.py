@@ -153,3 +153,25 @@ def test_layers_of_python_get_gradients_of_tensors_alone():
     assert x.grad.tolist() == [6] and y.grad.tolist() == [8]  # type: ignore[union-attr]
     with pytest.raises(ValueError, match="returns a Tensor"):
         _Nothing.apply(x)
+
+
+def test_a_leaf_calls_what_waits_for_its_gradient():
+    x = paddle.to_tensor([2.0], stop_gradient=False)
+    y = x * x
+    gradients = []
+    x._register_backward_hook(lambda: gradients.append(x.grad.item()))
+    paddle.base.core.eager._add_backward_final_hook(lambda: gradients.append("end"))
+    paddle.grad(x * x, [x])
+    y.backward()
+    (x * x).backward()
+    assert gradients == [4, "end", 8]
+    for other in (y, paddle.ones([1])):
+        with pytest.raises(ValueError, match="no leaf that gets a gradient"):
+            other._register_backward_hook(print)
+    x.grad.stop_gradient = True
+    x.grad.scale_(0.5)
+    versions = [x.grad._inplace_version()]
+    for reset in (False, True):
+        x._reset_grad_inplace_version(reset)
+        versions.append(x.grad._inplace_version())
+    assert versions == [1, 1, 0]

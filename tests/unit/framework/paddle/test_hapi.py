@@ -9,6 +9,7 @@ import pytest
 
 from framework import paddle
 from framework.paddle import callbacks
+from framework.paddle.hapi.progressbar import ProgressBar
 
 X = np.random.default_rng(0).standard_normal((40, 4)).astype(np.float32)
 Y = (X.sum(axis=1) > 0).astype(np.int64)[:, None]
@@ -162,3 +163,12 @@ def test_settings_are_checked():
 def test_accuracy_counts_labels_among_the_k_best(k: int, share: float) -> None:
     scores = paddle.to_tensor([[0.1, 0.5, 0.4], [0.2, 0.3, 0.5]])
     assert float(paddle.metric.accuracy(scores, paddle.to_tensor([[2], [0]]), k=k)) == share
+
+
+def test_the_line_of_progress_counts_from_its_start(capsys):
+    with pytest.raises(TypeError, match="above 0"):
+        ProgressBar(-1)
+    bar = ProgressBar(2, 30, 2, False, None, "batch")
+    bar.start()
+    bar.update(2.0, [("loss", 0.5)])
+    assert capsys.readouterr().out.startswith("batch 2/2 - loss: 0.5000 - ")

@@ -24,6 +24,11 @@ from framework import paddle
         ("optimizer.lr", "LRScheduler", "optimizer.lr.LRScheduler"),
         ("vision.datasets.cifar", "Cifar10", "vision.datasets.Cifar10"),
         ("metric.metrics", "Accuracy", "metric.Accuracy"),
+        (
+            "incubate.optimizer.functional.bfgs",
+            "minimize_bfgs",
+            "incubate.optimizer.functional.minimize_bfgs",
+        ),
         ("common_ops_import", "LayerHelper", "base.layer_helper.LayerHelper"),
     ],
 )

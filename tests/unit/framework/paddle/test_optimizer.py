@@ -275,6 +275,27 @@ def test_lbfgs_finds_the_minimum():
         np.testing.assert_allclose(x.numpy(), [2, -3], atol=1e-5)
 
 
+def test_lbfgs_refuses_where_it_is_used():
+    optimizer = paddle.optimizer.LBFGS(line_search_fn="None", parameters=[Parameter(np.ones(2))])
+    with pytest.raises(RuntimeError, match="strong_wolfe"):
+        optimizer.step(lambda: paddle.ones([1]))
+    with pytest.raises(NotImplementedError, match="closure"):
+        optimizer.minimize(paddle.ones([1]))
+
+
+def test_parameters_have_sizes_above_zero():
+    for make in (lambda: paddle.create_parameter([-1, 2], "float32"), lambda: paddle.nn.Linear(0, 2)):
+        with pytest.raises(AssertionError, match="above 0"):
+            make()
+    weight = paddle.base.framework.EagerParamBase(
+        dtype="float32", shape=[2, 3], lod_level=0, name="x", optimize_attr={"learning_rate": 0.5}
+    )
+    assert weight.tolist() == [[0, 0, 0], [0, 0, 0]] and weight.name == "x"
+    assert weight.optimize_attr == {"learning_rate": 0.5}
+    with pytest.raises(ValueError, match="needs a shape"):
+        Parameter(shape=[2])
+
+
 def _rates(schedule, count=6):
     found = []
     for _ in range(count):
