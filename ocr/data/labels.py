@@ -8,6 +8,7 @@ Source: PaddleOCR doc/doc_en/dataset; https://rrc.cvc.uab.es
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,17 +20,28 @@ from numpy.typing import ArrayLike
 from framework.core.errors import ConfigError
 from ocr.text.label_files import BadLines, bad_line, read_labels
 
+_log = logging.getLogger("oar")
 T = TypeVar("T")
 IGNORED = ("###", "*")  # texts of regions that nobody can read
 
 
 @dataclass(frozen=True)
 class Region:
-    """A polygon [P, 2] float32, P >= 4, in pixels of the page, and its text; `readable` is False for a don't-care."""
+    """A polygon [P, 2] float32, P >= 4, in pixels of the page, and its text; `readable` is False for a don't-care.
+
+    Labels of a detector alone have empty texts, which it learns and is measured by like any other.
+    """
 
     polygon: np.ndarray
     text: str
     readable: bool
+    crossed: bool = False
+    """Whether the corners of the label came in an order whose sides cross, such as row by row."""
+
+    @property
+    def has_text(self) -> bool:
+        """Whether a recogniser can learn from it."""
+        return self.readable and bool(self.text.strip())
 
 
 @dataclass(frozen=True)
@@ -59,7 +71,14 @@ def read_page_labels(path: Path, bad_lines: BadLines = "error") -> list[PageLabe
             raise bad_line(place, line, 'image<tab>[{"transcription": "…", "points": [[x, y], …]}, …]')
         return [PageLabel(image, regions, place)]
 
-    return read_labels(path, parse, bad_lines)
+    pages = read_labels(path, parse, bad_lines)
+    if crossed := sum(region.crossed for page in pages for region in page.regions):
+        _log.warning(
+            "%s: the corners of %d quads come in an order whose sides cross; they are taken clockwise",
+            path,
+            crossed,
+        )
+    return pages
 
 
 def read_regions(path: Path, bad_lines: BadLines = "error") -> tuple[Region, ...]:
@@ -89,7 +108,37 @@ def make_region(points: ArrayLike, text: str) -> Region:
     polygon = np.asarray(points, np.float32)
     if polygon.ndim != 2 or polygon.shape[1] != 2 or len(polygon) < 4 or not np.isfinite(polygon).all():
         raise ValueError(f"points of shape {list(polygon.shape)} are no polygon [P >= 4, 2]")
-    return Region(polygon, text, text not in IGNORED and bool(text.strip()))
+    around = _uncross(polygon) if len(polygon) == 4 else polygon
+    return Region(around, text, text not in IGNORED, crossed=around is not polygon)
+
+
+def _uncross(quad: np.ndarray) -> np.ndarray:
+    """The corners [4, 2] clockwise from the first one where two sides cross, else as they are.
+
+    A quad whose sides cross has an area of about 0: a detector would neither learn it nor be measured by it.
+    """
+    if _cross(quad[0], quad[1], quad[2], quad[3]):
+        around = quad[[0, 2, 1, 3]]
+    elif _cross(quad[1], quad[2], quad[3], quad[0]):
+        around = quad[[0, 1, 3, 2]]
+    else:
+        return quad
+    x, y = (around - around[0]).T
+    clockwise = float((x * np.roll(y, -1) - y * np.roll(x, -1)).sum()) > 0  # y points down
+    return around if clockwise else around[[0, 3, 2, 1]]
+
+
+def _cross(one: np.ndarray, other: np.ndarray, third: np.ndarray, fourth: np.ndarray) -> bool:
+    """Whether the lines from `one` to `other` and from `third` to `fourth` cross between their ends."""
+
+    def side(start: np.ndarray, end: np.ndarray, point: np.ndarray) -> float:
+        along, offset = end - start, point - start
+        return float(along[0] * offset[1] - along[1] * offset[0])
+
+    return (
+        side(one, other, third) * side(one, other, fourth) < 0
+        and side(third, fourth, one) * side(third, fourth, other) < 0
+    )
 
 
 def check_label_files(labels: Sequence[object], ratios: Sequence[float] | None, where: str) -> None:

@@ -98,6 +98,23 @@ def test_files_of_icdar_and_sroie(tmp_path: Path) -> None:
         read_regions(write(tmp_path / "c.txt", "1,2,3,text\n"))
 
 
+def test_regions_of_a_detector_need_no_text_and_their_corners_no_order(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    corners = np.array(QUAD)
+    orders = ([0, 1, 2, 3], [0, 1, 3, 2], [0, 3, 1, 2], [0, 2, 1, 3], [0, 3, 2, 1])
+    regions = [{"transcription": "", "points": corners[order].tolist()} for order in orders]
+    path = write(tmp_path / "a.txt", f"p.jpg\t{json.dumps(regions)}\n")
+    (page,) = read_page_labels(path)
+    assert [one.polygon.tolist() for one in page.regions[:4]] == [QUAD] * 4
+    assert (
+        page.regions[4].polygon.tolist() == corners[[0, 3, 2, 1]].tolist()
+    )  # an order that does not cross stays
+    assert "corners of 3 quads" in caplog.text
+    assert all(one.readable and not one.has_text for one in page.regions)
+    assert len(LinesOfPages(TextPages(tmp_path, (path,)))) == 0
+
+
 def test_ratios_take_parts_and_multiples() -> None:
     mixed = mix_files([list("abcdefghij"), ["x", "y"]], [0.3, 2])
     assert len(mixed) == 7 and mixed[3:] == ["x", "y", "x", "y"] and set(mixed[:3]) <= set("abcdefghij")
