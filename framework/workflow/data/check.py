@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Annotated
 from framework.config import Kind, bind
 from framework.config.bind import packages_of
 from framework.config.tree import Tree
-from framework.core.errors import ConfigError, OarError
+from framework.core.errors import ConfigError, HubError, OarError
 from framework.engine.experiment import Data
 from framework.engine.task import Task
 from framework.io.data_check import Report, print_reports
@@ -23,6 +24,7 @@ from framework.workflow.domain.config_file import ConfigFile, open_config
 from framework.workflow.domain.domain import find_domain
 
 PARTS = ("train", "eval")
+_log = logging.getLogger("oar")
 
 
 def check_data(
@@ -31,7 +33,7 @@ def check_data(
     """Reads all samples of `data.train` and `data.eval` and prints what is wrong with them.
 
     These are samples that cannot be read, labels that are no class, what else the domain looks for, samples that are in
-    both parts, and numbers of classes that do not fit the model.
+    both parts, texts that the task cannot learn, and numbers of classes that do not fit the model.
 
     Args:
         part: "train" or "eval" alone.
@@ -130,7 +132,7 @@ def _compare(datasets: Mapping[str, Dataset], notes: Mapping[str, _Notes], tree:
     misfits = [
         *_compare_with_model(names, tree),
         *_compare_classes(names),
-        *_compare_room(notes, tree),
+        *_compare_with_task(datasets, notes, tree),
     ]
     counts = {name: len(found.places) for name, found in notes.items()}
     return ComparedParts(counts, shared, tuple(misfits), tuple(_lacking_classes(names)))
@@ -165,11 +167,21 @@ def _lacking_classes(names: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
         )
 
 
-def _compare_room(notes: Mapping[str, _Notes], tree: Tree) -> Iterator[str]:
-    """Tasks with boxes have room for so many objects of an image; an evaluation with more would stop."""
+def _compare_with_task(
+    datasets: Mapping[str, Dataset], notes: Mapping[str, _Notes], tree: Tree
+) -> Iterator[str]:
+    """What the task says of the data. Tasks with boxes have room for so many objects of an image; an evaluation with
+    more would stop."""
     if "task" not in tree.value:
         return
     task = bind(tree.value["task"], Annotated[Task, Kind("task")], packages_of(tree))
+    for name, dataset in datasets.items():
+        try:
+            yield from (f"data.{name}: {line}" for line in task.misfits(dataset))
+        except HubError as error:
+            _log.warning("data.%s is not compared with the task: %s", name, error.problem)
+        except OarError as error:
+            yield f"data.{name}: {error.problem}" + (f" ({error.received})" if error.received else "")
     room = getattr(task, "max_objects", None)
     for name, notes_of in notes.items():
         if room is not None and notes_of.most_objects > room:
