@@ -226,7 +226,10 @@ class EarlyStopping(Callback):
             )
         sign = 1.0 if self._more_is_better(name, trainer) else -1.0
         best = self._best.get("best", self.baseline)
-        better = best is None or sign * (scores[name] - best) > self.min_delta
+        # a score that is no number is never the best one, or nothing would be better than it
+        better = not math.isnan(scores[name]) and (
+            best is None or sign * (scores[name] - best) > self.min_delta
+        )
         self._best.update(
             {"best": scores[name], "bad": 0} if better else {"bad": self._best.get("bad", 0) + 1}
         )

@@ -513,9 +513,9 @@ class Trainer:
 
     def _better(self, scores: dict[str, float]) -> bool:
         """Whether the first score is better than all before."""
-        if not scores or self.best_score is None:
-            return bool(scores)
-        value = next(iter(scores.values()))
+        value = next(iter(scores.values()), math.nan)
+        if self.best_score is None or math.isnan(value):  # what is no number is never the best
+            return not math.isnan(value)
         return value > self.best_score if self.higher_is_better else value < self.best_score
 
 
