@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from framework.io import data_check
-from framework.io.data_check import Observe, read_samples, validate_samples
+from framework.io.data_check import Observe, nothing_to_learn, read_samples, validate_samples
 from framework.io.dataset import Dataset
 from framework.vision.sample import Sample
 from ocr.data.pages import LabelledPages
@@ -39,11 +39,10 @@ class PagesReport(data_check.Report):
         ]
 
     def faults(self) -> Mapping[str, Sequence[str]]:
-        nothing = () if self.regions else ("no page has a region that can be read",)
         return {
             "pages that cannot be used": self.broken,
             "regions outside of their page": self.outside,
-            "parts without a region to learn": nothing,
+            **nothing_to_learn(self.regions, "region that can be read"),
         }
 
 

@@ -111,6 +111,26 @@ def test_objects(tmp_path: Path) -> None:
     }
 
 
+def test_parts_with_nothing_to_learn(tmp_path: Path) -> None:
+    paint(tmp_path / "images/1.png", 1)
+    paint(tmp_path / "masks/1.png", 255)
+    data = {
+        "images": [{"id": 1, "file_name": "1.png", "height": 8, "width": 10}],
+        "categories": [{"id": 1, "name": "a"}],
+    }
+    (tmp_path / "a.json").write_text(json.dumps(data), encoding="utf-8")
+    keys = {"type": "CocoDetection", "root": tmp_path.as_posix(), "annotations": "a.json", "images": "images"}
+    given = [f"data.train.dataset.{key}={value}" for key, value in keys.items()]
+    title = "data.train: parts with nothing to learn"
+    assert faults("picodet_s_320_bccd", *given, "data.eval=null", "model.num_classes=1") == {
+        title: ("there is no object",)
+    }
+    keys = {"type": "MaskFolder", "root": tmp_path.as_posix(), "masks": "masks", "images": "images"}
+    given = [f"data.train.dataset.{key}={value}" for key, value in keys.items()]
+    more = ("data.train.dataset.label_map={}", "data.eval=null")
+    assert faults("pp_liteseg_stdc1_membrane", *given, *more) == {title: ("there is no pixel with a class",)}
+
+
 def test_more_objects_than_there_is_room_for(tmp_path: Path) -> None:
     paint(tmp_path / "1.png", 1)
     data = {
@@ -220,7 +240,7 @@ def test_texts_that_the_dictionary_cannot_write_and_pages_without_one(
         "data.train: regions outside of their page": (
             f"{tmp_path}/pages.txt:1 0.png: region 3, [[21.0, 1.0], [26.0, 1.0], [26.0, 5.0], [21.0, 5.0]]",
         ),
-        "data.eval: parts without a region to learn": ("no page has a region that can be read",),
+        "data.eval: parts with nothing to learn": ("there is no region that can be read",),
     }
     assert check_data("PP-OCRv6_small_det", of("pages", "blank")) == 1
     said = capsys.readouterr().out
