@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from numpy.typing import ArrayLike
 from framework.core.errors import ConfigError
 from ocr.text.label_files import BadLines, bad_line, read_labels
 
+_BOX = re.compile(r"\s*" + r"(-?[\d.]+)(?:\s*,\s*|\s+)" * 4 + r'"(.*)"\s*')
 _log = logging.getLogger("oar")
 T = TypeVar("T")
 IGNORED = ("###", "*")  # texts of regions that nobody can read
@@ -82,7 +84,8 @@ def read_page_labels(path: Path, bad_lines: BadLines = "error") -> list[PageLabe
 
 
 def read_regions(path: Path, bad_lines: BadLines = "error") -> tuple[Region, ...]:
-    """The regions of one page: `x1,y1,x2,y2,x3,y3,x4,y4,text` a line; the text may hold commas.
+    """The regions of one page: `x1,y1,x2,y2,x3,y3,x4,y4,text` a line; the text may hold commas. Boxes are read as ICDAR
+    2013 has them too, `left, top, right, bottom, "text"`, with blanks in place of the commas in its training part.
 
     Raises:
         FormatError: as of `read_line_labels`; an empty file is a page without text.
@@ -92,13 +95,19 @@ def read_regions(path: Path, bad_lines: BadLines = "error") -> tuple[Region, ...
         if not line.strip():
             return []
         cells = line.split(",", 8)
+        box = _BOX.fullmatch(line)
         try:
+            if box is not None:
+                left, top, right, bottom = (float(side) for side in box.groups()[:4])
+                return [make_region([[left, top], [right, top], [right, bottom], [left, bottom]], box[5])]
             numbers = [float(cell) for cell in cells[:8]]
             if len(cells) < 8:
                 raise ValueError("fewer than 8 numbers")
             return [make_region(np.reshape(numbers, (4, 2)), cells[8] if len(cells) > 8 else "###")]
         except ValueError as error:
-            raise bad_line(place, line, f"x1,y1,…,x4,y4,text; {error}") from None
+            raise bad_line(
+                place, line, f'x1,y1,…,x4,y4,text or left,top,right,bottom,"text"; {error}'
+            ) from None
 
     return tuple(read_labels(path, parse, bad_lines)) if path.stat().st_size else ()
 

@@ -94,6 +94,10 @@ def test_files_of_icdar_and_sroie(tmp_path: Path) -> None:
     assert first.text == "RM 1,250.00" and first.polygon.tolist() == QUAD and first.readable
     assert not second.readable
     assert read_regions(write(tmp_path / "b.txt", "")) == ()
+    boxes = '1, 2, 31, 12, "RM 1,250.00"\r\n1 2 31 12 "a "b""\n1,2,31,12,"###"\n'
+    commas, blanks, unreadable = read_regions(write(tmp_path / "2013.txt", boxes))
+    assert [one.text for one in (commas, blanks)] == ["RM 1,250.00", 'a "b"'] and not unreadable.readable
+    assert commas.polygon.tolist() == blanks.polygon.tolist() == QUAD
     with pytest.raises(FormatError, match=r"c\.txt:1.*"):
         read_regions(write(tmp_path / "c.txt", "1,2,3,text\n"))
 
