@@ -11,6 +11,8 @@ from framework.core.errors import ConfigError, FormatError
 from framework.core.types import JSON
 from framework.export import Artifact
 from framework.inference import Runtime
+from framework.io.data_check import Observe, Report
+from framework.io.dataset import Dataset
 from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import SOURCE, read_asset
 from framework.workflow import Domain
@@ -96,6 +98,11 @@ class OCRDomain(Domain[OCROptions]):
         ResultReader(Page.from_dict),
         ROUTES,
     )
+
+    def check_dataset(self, dataset: Dataset, observe: Observe) -> Report:
+        from ocr.data.check import validate_any  # what runs artifacts loads no data sets
+
+        return validate_any(dataset, observe)
 
     def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, JSON]:
         task = experiment.task

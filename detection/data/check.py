@@ -14,7 +14,7 @@ from detection.data.records import RecordsDataset
 from detection.data.voc import VocDetection
 from framework.core.errors import InputError
 from framework.io import data_check
-from framework.io.data_check import Observe, format_table, read_samples, validate_samples
+from framework.io.data_check import Observe, format_table, nothing_to_learn, read_samples, validate_samples
 from framework.io.dataset import Dataset
 from framework.vision import boxes as box_ops
 from framework.vision.dataset_files import describe_similar, describe_turned
@@ -60,6 +60,7 @@ class Report(data_check.Report):
 
     def faults(self) -> Mapping[str, Sequence[str]]:
         return {
+            **nothing_to_learn(sum(count for _, count, _ in self.classes), "object"),
             "images that cannot be used": self.broken,
             "images with boxes beyond their edges": self.outside,
             "entries that are left out": self.left_out,
@@ -107,6 +108,7 @@ class PoseReport(data_check.Report):
 
     def faults(self) -> Mapping[str, Sequence[str]]:
         return {
+            **nothing_to_learn(self.people, "object with keypoints"),
             "samples that cannot be used": self.broken,
             "samples with keypoints beyond the image": self.outside,
             "entries that are left out": self.left_out,

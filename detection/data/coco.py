@@ -19,9 +19,9 @@ from detection.data.records import (
 )
 from framework.config.registry import register
 from framework.core.errors import FormatError, InputError
-from framework.core.fields import is_number, read_flag, read_list, read_number, read_text
+from framework.core.fields import is_number, read_list, read_number, read_text
 from framework.core.types import JSON
-from framework.vision.annotations.coco import describe_all_crowds
+from framework.vision.annotations.coco import describe_all_crowds, is_ignored
 from framework.vision.coco_ids import Id, distinct_categories, entries_by_id, read_id
 from framework.vision.dataset_files import (
     abbreviate,
@@ -42,10 +42,10 @@ class CocoDetection(DetectionDataset):
     `annotations` and the folder `images` of the images are relative to `root`. Images come in the order of their
     ids, as COCO's evaluation takes them; classes are numbered in that of the categories' ids, which `category_ids`
     keeps. A box (left, top, width, height) becomes xyxy and is not clipped; where there is none it is that of the
-    outline or mask. Crowds get valid False, but for boxes of a file of crowds alone, as CVAT marks masks; `areas` are
-    the annotated ones. Boxes without an area, and those wholly outside of the size that is said of their image, are
-    left out and listed in `problems`; images without boxes stay. The sample's id is that of the image, a number or a
-    text.
+    outline or mask. Crowds, and objects with `ignore: 1`, get valid False, but for boxes of a file of crowds alone, as
+    CVAT marks masks; `areas` are the annotated ones. Boxes without an area, and those wholly outside of the size that
+    is said of their image, are left out and listed in `problems`; images without boxes stay. The sample's id is that
+    of the image, a number or a text.
     Of categories of one name those without an annotation are left out. `orientation` and `value_range` are those of
     DetectionDataset.
 
@@ -131,7 +131,7 @@ def coco_records(data: CocoLists, file: Path, folder: Path, keypoints: bool) -> 
         entry: list[object] = [
             (x, y, x + width, y + height),
             number[category_id],
-            not read_flag(one, "iscrowd", where),
+            not is_ignored(one, where),
             float(read_number(one, "area", where, 0) or width * height * (0.53 if points else 1)),
         ]
         if points:

@@ -163,3 +163,9 @@ def whole_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield fresh
         with disk_errors(path):
             put_in_place(work, path)
+
+
+def is_hidden(name: str) -> bool:
+    """Whether a file or folder is one that systems hide, or make beside those of the user: of macOS's archives and of
+    the thumbnails of network drives."""
+    return name.startswith(".") or name in ("__MACOSX", "@eaDir")

@@ -226,13 +226,13 @@ class EarlyStopping(Callback):
             )
         sign = 1.0 if self._more_is_better(name, trainer) else -1.0
         best = self._best.get("best", self.baseline)
-        score = scores[name]
-        better = (
-            best is None
-            or sign * (score - best) > self.min_delta
-            or (math.isnan(best) and not math.isnan(score))
+        # a score that is no number is never the best one, or nothing would be better than it
+        better = not math.isnan(scores[name]) and (
+            best is None or sign * (scores[name] - best) > self.min_delta
         )
-        self._best.update({"best": score, "bad": 0} if better else {"bad": self._best.get("bad", 0) + 1})
+        self._best.update(
+            {"best": scores[name], "bad": 0} if better else {"bad": self._best.get("bad", 0) + 1}
+        )
         if self._best["bad"] >= self.patience:
             log.info(f"no better {name} in {self.patience} evaluations: training ends")
             trainer.stop = True

@@ -91,6 +91,13 @@ class Task(ABC, Generic[SampleT, ModelT]):
         """The task for this training data: with numbers where a setting leaves them to the data."""
         return self
 
+    def misfits(self, dataset: object) -> list[str]:
+        """What of a data set this task cannot learn, or judge, as it is: a line of each, for the check of data.
+
+        Raises: OarError, where there is nothing to compare it with, such as the dictionary of weights to download.
+        """
+        return []
+
     def pack(self, sample: SampleT) -> dict[str, np.ndarray]:
         """Arrays of fixed shape, for one sample of the data set. Those of texts ("U") are for the metrics alone.
 

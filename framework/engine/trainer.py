@@ -512,11 +512,9 @@ class Trainer:
         return next(iter(self.task.metrics(self.labels).values())).higher_is_better
 
     def _better(self, scores: dict[str, float]) -> bool:
-        """Whether the first score is better than all before; any number is better than none."""
-        if not scores or self.best_score is None:
-            return bool(scores)
-        value = next(iter(scores.values()))
-        if math.isnan(self.best_score):
+        """Whether the first score is better than all before."""
+        value = next(iter(scores.values()), math.nan)
+        if self.best_score is None or math.isnan(value):  # what is no number is never the best
             return not math.isnan(value)
         return value > self.best_score if self.higher_is_better else value < self.best_score
 

@@ -52,6 +52,14 @@ class Report(ABC):
         return "\n".join(lines)
 
 
+def nothing_to_learn(count: int, what: str) -> Mapping[str, Sequence[str]]:
+    """The fault of a part without a single thing to learn or to be judged by; none where there are some.
+
+    A training would end at its first evaluation, or learn nothing to its end.
+    """
+    return {} if count else {"parts with nothing to learn": (f"there is no {what}",)}
+
+
 def format_table(columns: Mapping[str, int], rows: Iterable[Sequence[str]]) -> list[str]:
     """Lines of a table: names to the left, and to their right the `columns`, each with its width, of texts."""
     lines = [("class", *columns), *rows]

@@ -19,7 +19,7 @@ import numpy as np
 from PIL import Image
 
 from framework.core import bounded
-from framework.core.disk import write_file
+from framework.core.disk import is_hidden, write_file
 from framework.core.errors import InputError, OarError, ShapeError
 from framework.vision.deep_samples import (
     ValueRange,
@@ -479,7 +479,7 @@ def list_images(folder: str | os.PathLike[str], *, recursive: bool = False) -> l
         path
         for path in (folder.rglob("*") if recursive else folder.iterdir())
         if path.suffix.lower() in SUFFIXES
-        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+        and not any(map(is_hidden, path.relative_to(folder).parts))
         and path.is_file()
     ]
     return sorted(found, key=lambda path: [_natural_key(part) for part in path.relative_to(folder).parts])

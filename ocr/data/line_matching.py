@@ -34,7 +34,8 @@ def match_line(line: np.ndarray, regions: Sequence[Region], *, vertical: bool = 
     Regions are measured along the line and across it, so that turned lines match as upright ones do. A region belongs
     to the line where most of it lies in it, at about the same height. The line is "cut otherwise" than its label where
     it holds a part of a region only, where regions in it stand above one another, or where it begins or ends elsewhere
-    than its regions. "unreadable" is a line that shows a region that nobody can read.
+    than its regions. "unreadable" is a line that shows a region that nobody can read or
+    whose text is not said.
 
     Args:
         line: Quad [4, 2], clockwise from the text's own top-left corner.
@@ -51,7 +52,7 @@ def match_line(line: np.ndarray, regions: Sequence[Region], *, vertical: bool = 
         share = along * across / max((end - start) * (bottom - top), 1e-6)
         if share <= _TOUCHED:
             continue
-        if not region.readable:
+        if not region.has_text:
             return Match((), "unreadable")
         if share <= _COVERED or across <= _SAME_ROW * min(height, bottom - top):
             return Match((), "cut otherwise")

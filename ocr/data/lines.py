@@ -116,7 +116,7 @@ def _open_lmdb(root: Path) -> LmdbFile:
 class LinesOfPages(LazyDataset):
     """The lines of labelled pages, cut out along their quads: what a recogniser sees of a detector's data set.
 
-    Regions that nobody can read, and those of other polygons than quads, are left out.
+    Regions that nobody can read or whose text is not said, and those of other polygons than quads, are left out.
 
     Attributes:
         pages: A data set of pages, such as TextPages.
@@ -154,7 +154,7 @@ class LinesOfPages(LazyDataset):
             (number, region.polygon, region.text, f"{label.place} region {place + 1}")
             for number, label in enumerate(self.pages.labels_of_pages())
             for place, region in enumerate(label.regions)
-            if region.readable and len(region.polygon) == 4
+            if region.has_text and len(region.polygon) == 4
         ]
 
     @cached_property

@@ -37,7 +37,8 @@ class TableLabel(NamedTuple):
 class PubTabNet(LazyDataset):
     """Tables of a JSONL file, a line each: `{"filename", "split", "html": {"structure": {"tokens"}, "cells":
     [{"tokens",
-    "bbox"}]}}`. Boxes are those of the text; an empty cell has none.
+    "bbox"}]}}`. Boxes are those of the text; an empty cell has none. Of points, as PPOCRLabel and TableGeneration write
+    them, the box is the one around all of them.
 
     Samples are those of `SyntheticTables`, with the file's name as `id`.
 
@@ -146,10 +147,12 @@ def read_table_label(line: str, place: str, split: str | None, root: Path) -> Ta
 
 def _box(cell: Mapping[str, Any]) -> list[float] | None:
     box = cell.get("bbox")
-    if box is None:
+    if not box or not cell["tokens"]:
         return None
-    values = [float(value) for value in box]
-    if len(values) != 4 or not np.isfinite(values).all():
+    if not isinstance(box, list):
         raise ValueError(f"bbox {box}")
-    left, top, right, bottom = values
-    return [min(left, right), min(top, bottom), max(left, right), max(top, bottom)]
+    values = np.concatenate([np.asarray(quad, np.float64).reshape(-1) for quad in box])
+    if len(values) < 4 or len(values) % 2 or len(values) == 6 or not np.isfinite(values).all():
+        raise ValueError(f"bbox {box}")
+    points = values.reshape(-1, 2)
+    return [*points.min(axis=0).tolist(), *points.max(axis=0).tolist()]

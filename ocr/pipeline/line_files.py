@@ -297,8 +297,8 @@ def _cut_page(run: _Run, page: Page, label: PageLabel, stem: str) -> None:
         if run.add(row, label.image):
             image.write(run.folder / row.image, _cut_line(page.image, line, quad))
             covered.update(members)
-    readable = sum(region.readable for region in label.regions)
-    run.regions, run.uncovered = run.regions + readable, run.uncovered + readable - len(covered)
+    legible = sum(region.has_text for region in label.regions)
+    run.regions, run.uncovered = run.regions + legible, run.uncovered + legible - len(covered)
 
 
 def _cut_line(pixels: np.ndarray, line: Line, quad: np.ndarray) -> np.ndarray:

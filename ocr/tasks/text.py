@@ -37,7 +37,7 @@ from ocr.losses.text import (
 from ocr.tasks.alphabet import Alphabet, guide_tokens
 from ocr.tasks.contracts import LearnsSymbols, ReadsColumns
 from ocr.tasks.distill import LineTeacher, MapTeacher, MutualLines, MutualMaps, valid_pair
-from ocr.tasks.text_survey import survey_texts
+from ocr.tasks.text_survey import describe_texts, survey_texts
 from ocr.text.dictionary import Dictionary
 from ocr.text.postprocess import DBPostprocess
 from ocr.text.stages import DetectOptions, OrientationOptions, RecognizeOptions
@@ -281,6 +281,11 @@ class TextRecognition(Task[Sample, Layer]):
         if isinstance(dataset, HasTexts):
             survey_texts(dataset.labels_of_lines(), self.alphabet)
         return self
+
+    def misfits(self, dataset: object) -> list[str]:
+        return (
+            describe_texts(dataset.labels_of_lines(), self.alphabet) if isinstance(dataset, HasTexts) else []
+        )
 
     def pack(self, sample: Sample) -> dict[str, np.ndarray]:
         if not isinstance(sample.text, str):

@@ -10,7 +10,7 @@ import numpy as np
 
 from framework.core.errors import ConfigError
 from framework.io import data_check
-from framework.io.data_check import SHOWN, Observe, format_table, read_samples
+from framework.io.data_check import SHOWN, Observe, format_table, nothing_to_learn, read_samples
 from framework.io.dataset import Dataset
 from framework.vision.dataset_files import describe_similar
 from segmentation.data.records import SegmentationDataset
@@ -73,7 +73,12 @@ class Report(data_check.Report):
 
     def faults(self) -> Mapping[str, Sequence[str]]:
         left_out = {} if self.left_out is None else {"entries that are left out": self.left_out}
-        return {"images that cannot be used": self.broken, **left_out}
+        labelled = sum(one.pixels for one in self.classes)
+        return {
+            "images that cannot be used": self.broken,
+            **left_out,
+            **nothing_to_learn(labelled, "pixel with a class"),
+        }
 
 
 def validate(dataset: Dataset, observe: Observe | None = None) -> Report:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from framework.config.registry import register
+from framework.core.disk import is_hidden
 from framework.core.errors import ConfigError, InputError
 from framework.vision import raw_images
 from framework.vision.dataset_files import abbreviate
@@ -224,7 +225,8 @@ def _find_files(folder: Path, what: str) -> list[Path]:
     files = sorted(
         path
         for path in (folder.rglob("*") if folder.is_dir() else ())
-        if path.suffix.lower() in (*SUFFIXES, ".npy") and not path.name.startswith(".")
+        if path.suffix.lower() in (*SUFFIXES, ".npy")
+        and not any(map(is_hidden, path.relative_to(folder).parts))
     )
     if not files:
         raise InputError(

@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from framework.config.registry import register
+from framework.core.disk import is_hidden
 from framework.core.errors import ConfigError, InputError, nearest
 from framework.io.dataset import LazyDataset
 from framework.vision import image
@@ -385,7 +386,7 @@ class _Archive:
         found: dict[str, list[str]] = {}
         for entry in sorted(self._file.namelist()):
             parts = PurePosixPath(entry[len(prefix) :]).parts
-            hidden = any(part.startswith(".") or part == "__MACOSX" for part in parts)
+            hidden = any(map(is_hidden, parts))
             if not entry.startswith(prefix) or hidden or not parts or (len(parts) == 1 and entry[-1] != "/"):
                 continue
             files = found.setdefault(parts[0], [])
@@ -413,13 +414,13 @@ def _walk(root: Path) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     try:
         with os.scandir(root) as entries:
-            classes = sorted(entry.name for entry in entries if entry.is_dir() and entry.name[0] != ".")
+            classes = sorted(entry.name for entry in entries if entry.is_dir() and not is_hidden(entry.name))
         for name in classes:
             files = found[name] = []
             for folder, subfolders, file_names in os.walk(root / name, onerror=_raise):
-                subfolders[:] = sorted(sub for sub in subfolders if sub[0] != ".")
+                subfolders[:] = sorted(sub for sub in subfolders if not is_hidden(sub))
                 inside = os.path.relpath(folder, root)
-                files += [os.path.join(inside, file) for file in sorted(file_names) if file[0] != "."]
+                files += [os.path.join(inside, file) for file in sorted(file_names) if not is_hidden(file)]
     except OSError as error:
         raise InputError(
             "a folder of the data set cannot be read",

@@ -77,9 +77,18 @@ def read_coco(file: Path, images: Path) -> AnnotatedSet:
     return AnnotatedSet(tuple(read), tuple(names.values()), tuple(problems), tuple(notes))
 
 
+def is_ignored(annotation: Mapping[str, JSON], where: str) -> bool:
+    """Whether an annotation is a crowd, or to be ignored, as converters of VOC's difficult objects and CrowdHuman mark
+    it: neither learnt nor missed. (pycocotools overwrites `ignore` by `iscrowd`.) Raises: InputError."""
+    return read_flag(annotation, "iscrowd", where) or read_flag(annotation, "ignore", where)
+
+
 def describe_all_crowds(count: int) -> str:
     """What is to be said of a file that has crowds alone, of which nothing would be learnt."""
-    return f"all {count} objects are marked as crowds (iscrowd: 1), as CVAT marks masks: they are read as objects"
+    return (
+        f"all {count} objects are marked as crowds or to be ignored (iscrowd: 1, ignore: 1), as CVAT marks masks: "
+        "they are read as objects"
+    )
 
 
 def _entries(data: Mapping[str, JSON], name: str, file: Path) -> list[Mapping[str, JSON]]:
@@ -105,7 +114,7 @@ def _read_object(one: Mapping[str, JSON], label: str, region: Region | None, whe
         if isinstance(named, dict)
         else {}
     )
-    is_valid = not read_flag(one, "iscrowd", where)
+    is_valid = not is_ignored(one, where)
     if isinstance(region, Mapping):
         mask = masks.decode_rle(region)
         if mask.any():

@@ -93,7 +93,14 @@ def _load_yaml(file: Path) -> Mapping[str, object]:
         check_yaml(text)
         content = yaml.load(text, find_loader())
     except (yaml.YAMLError, ValueError) as error:  # such as numbers and dates that are none
-        raise FormatError("the file is no YAML", where=file, received=str(error).splitlines()[0]) from error
+        raise FormatError(
+            "the file is no YAML",
+            where=file,
+            received="; ".join(line.strip() for line in str(error).splitlines()[:3]),
+            fix="a path of Windows stands without quotes, in single ones or with /: in double ones \\ begins an escape"
+            if "\\" in text
+            else None,
+        ) from error
     if not isinstance(content, dict):
         raise FormatError("the file describes no data set", where=file, allowed="train:, val: and names:")
     return content
@@ -161,7 +168,7 @@ def _read_names(content: Mapping[str, object], file: Path) -> tuple[str, ...]:
 def _find_entry(entry: str, file: Path, root: str | None) -> tuple[Path, Sequence[Path]]:
     """Where an entry of a data.yaml leads, or would by its first spelling, and the folders that it is seen from."""
     folders = [file.parent] if root is None else [file.parent / root, Path(root), file.parent]
-    spellings = [entry, *([entry.removeprefix("../")] if entry.startswith("../") else [])]
+    spellings = [text for one in _spellings(entry) for text in dict.fromkeys((one, one.removeprefix("../")))]
     candidates = [folder / one for one in spellings for folder in folders]
     return next((path for path in candidates if path.exists()), candidates[0]), folders
 
@@ -195,8 +202,13 @@ def _list_entry(location: Path, file: Path, folders: Sequence[Path], entry: str)
 
 
 def _list_line(line: str, file: Path, folders: Sequence[Path]) -> Path:
-    candidates = [file.parent / line, *(folder / line for folder in folders)]
+    candidates = [folder / text for text in _spellings(line) for folder in (file.parent, *folders)]
     return next((path for path in candidates if path.is_file()), candidates[0])
+
+
+def _spellings(path: str) -> tuple[str, ...]:
+    """A path as it is written, and with the separators of this machine where it has those of Windows."""
+    return (path, path.replace("\\", "/")) if "\\" in path else (path,)
 
 
 def _read_folder(folder: Path, split: str) -> tuple[tuple[str, ...], list[tuple[Path, str]], int]:

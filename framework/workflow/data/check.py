@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 from framework.config import Kind, bind
 from framework.config.bind import packages_of
 from framework.config.tree import Tree
-from framework.core.errors import ConfigError, OarError
+from framework.core.errors import ConfigError, HubError, OarError
 from framework.engine.experiment import Data, LoaderConfig
 from framework.engine.task import Task
 from framework.io.data_check import Report, print_reports
@@ -28,6 +29,7 @@ from framework.workflow.domain.domain import find_domain
 PARTS = ("train", "eval")
 _TRIED, _TRIED_IMAGES = 100_000, 64
 """Samples of a part that go through its transforms."""
+_log = logging.getLogger("oar")
 
 
 def check_data(
@@ -36,7 +38,8 @@ def check_data(
     """Reads all samples of `data.train` and `data.eval` and prints what is wrong with them.
 
     These are samples that cannot be read, labels that are no class, what else the domain looks for, samples that are in
-    both parts, numbers of classes that do not fit the model, and samples that a transform or the task refuses.
+    both parts, texts that the task cannot learn, numbers of classes that do not fit the model, and samples that a
+    transform or the task refuses.
 
     Args:
         part: "train" or "eval" alone.
@@ -144,7 +147,7 @@ def _compare(loaders: Mapping[str, LoaderConfig], notes: Mapping[str, _Notes], t
     misfits = [
         *_compare_with_model(names, tree),
         *_compare_classes(names),
-        *_compare_room(notes, tree),
+        *_compare_with_task(loaders, notes, tree),
     ] or list(_find_refused(loaders, tree))
     counts = {name: len(found.places) for name, found in notes.items() if found.is_compared}
     return ComparedParts(counts, shared, tuple(misfits), tuple(_lacking_classes(names)))
@@ -179,9 +182,22 @@ def _lacking_classes(names: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
         )
 
 
-def _compare_room(notes: Mapping[str, _Notes], tree: Tree) -> Iterator[str]:
-    """Tasks with boxes have room for so many objects of an image; an evaluation with more would stop."""
-    room = getattr(_find_task(tree), "max_objects", None)
+def _compare_with_task(
+    loaders: Mapping[str, LoaderConfig], notes: Mapping[str, _Notes], tree: Tree
+) -> Iterator[str]:
+    """What the task says of the data. Tasks with boxes have room for so many objects of an image; an evaluation with
+    more would stop."""
+    task = _find_task(tree)
+    if task is None:
+        return
+    for name, loader in loaders.items():
+        try:
+            yield from (f"data.{name}: {line}" for line in task.misfits(loader.dataset))
+        except HubError as error:
+            _log.warning("data.%s is not compared with the task: %s", name, error.problem)
+        except OarError as error:
+            yield f"data.{name}: {error.problem}" + (f" ({error.received})" if error.received else "")
+    room = getattr(task, "max_objects", None)
     for name, notes_of in notes.items():
         if room is not None and notes_of.most_objects > room:
             yield (
@@ -204,6 +220,9 @@ def _find_refused(loaders: Mapping[str, LoaderConfig], tree: Tree) -> Iterator[s
     for name, loader in loaders.items():
         problems: set[str] = set()
         for error in _try_samples(loader, task):
+            if isinstance(error, HubError):
+                _log.warning("data.%s does not go through its transforms: %s", name, error.problem)
+                break
             if error.problem not in problems:
                 problems.add(error.problem)
                 received = "" if error.received is None else f", received {error.received}"

@@ -17,9 +17,16 @@ from framework.vision import raw_images
 _FARTHEST = 1e6  # pixels: no image is so large
 _LEAST_CORNERS, _MOST_CORNERS = 12, 360  # of the polygon that stands for a circle
 _DEVIATION = 0.1  # pixels between a circle and that polygon
-_OUTLINES = {"polygon": (3, 100_000), "rectangle": (2, 4), "oriented_rectangle": (4, 4), "circle": (2, 2)}
+_OUTLINES = {
+    "polygon": (3, 100_000),
+    "rectangle": (2, 4),
+    "oriented_rectangle": (4, 4),
+    "rotation": (4, 4),  # this and the next of X-AnyLabeling, which writes labelme's files
+    "quadrilateral": (4, 4),
+    "circle": (2, 2),
+}
 """The least and the greatest number of points of what has an outline."""
-NO_AREA = ("line", "linestrip", "point", "points")
+NO_AREA = ("line", "linestrip", "point", "points", "cuboid")
 SHAPES = (*_OUTLINES, "mask", *NO_AREA)
 
 

@@ -23,7 +23,7 @@ from typing import ClassVar, TypedDict
 from filelock import FileLock, Timeout
 from tqdm import tqdm
 
-from framework.core.disk import DiskError
+from framework.core.disk import DiskError, is_hidden
 from framework.core.errors import InputError, OarError
 from framework.workflow.domain.outputs import (
     Report,
@@ -129,7 +129,7 @@ def find_documents(source: Path, suffixes: Sequence[str], output_dir: Path) -> l
         if file.suffix.lower() in suffixes
         and file.is_file()
         and not (inside and file.resolve().is_relative_to(output))
-        and not any(part.startswith(".") for part in file.relative_to(source).parts)
+        and not any(map(is_hidden, file.relative_to(source).parts))
     ]
     if not files:
         raise InputError(

@@ -17,6 +17,7 @@ from detection.data.coco import CocoDetection
 from detection.data.known_classes import COCO_CATEGORY_IDS, COCO_CLASSES, KNOWN_CLASSES
 from framework.core.errors import FormatError, InputError
 from framework.vision import image
+from framework.vision.annotations.coco import read_coco
 
 SHARED = Path(os.environ.get("OAR_SHARED", Path(__file__).resolve().parents[5] / "shared")) / "data"
 
@@ -65,6 +66,16 @@ def test_what_a_file_becomes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
     assert full.areas.tolist() == [33, 600] and full.keypoints is None
     assert dataset.problems == ("annotation 3 on image 9: box [5, 5, 0, 4] has no area",)
     assert "1 entries are left out: annotation 3" in caplog.text
+
+
+def test_objects_to_ignore_are_neither_learnt_nor_missed(tmp_path: Path) -> None:
+    data = content()
+    data["annotations"][0]["ignore"] = 1
+    data["annotations"][1] |= {"iscrowd": 0, "ignore": 0}
+    valid = written(tmp_path, data)[1].valid
+    assert valid is not None and valid.tolist() == [False, True]
+    images = read_coco(tmp_path / "file.json", tmp_path / "images").images
+    assert [one.is_valid for image in images for one in image.objects] == [False, True]
 
 
 def test_sizes_need_not_be_stated_and_annotations_may_be_missing(tmp_path: Path) -> None:

@@ -126,8 +126,8 @@ def test_early_stopping() -> None:
         and watch(falling, monitor="eval_loss", mode="max")[0] == 2
     )
     assert watch([1.0, 1.05, 1.3], min_delta=0.1)[0] == 2 and watch([1.0, 2.0, 3.0], baseline=1.5)[0] == 1
-    nan = float("nan")
-    assert watch([nan, 1.0, 2.0, 3.0])[0] == 4 and watch([nan, nan, 1.0])[0] == 2
+    no_number = [float("nan"), 1.0, 2.0, float("nan"), 3.0]
+    assert watch(no_number, patience=2) == (5, {"bad": 0, "best": 3.0})
     kept = watch([1.0, 0.5], patience=2)[1]
     assert kept == {"best": 1.0, "bad": 1} and watch([0.5, 0.5], state=kept, patience=2)[0] == 1
     with pytest.raises(ConfigError, match=r"no such score(.|\n)*'top1'(.|\n)*first, eval_loss"):

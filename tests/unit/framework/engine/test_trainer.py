@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import shutil
 import signal
 from pathlib import Path
@@ -169,9 +170,11 @@ def test_best_and_last_are_kept(make, tmp_path: Path):
     again.resume(find_checkpoint(tmp_path))
     assert trainer.best_score is not None
     assert (again.best_score, again.since_best) == (trainer.best_score, trainer.since_best)
-    nan = float("nan")
-    trainer.best_score = nan  # such as an area under a curve of one class
-    assert trainer._better({"auc": 0.1}) and not trainer._better({"auc": nan})
+    trainer.best_score = None  # a score that is no number is not the best, and a later one is
+    worst = -math.inf if trainer.higher_is_better else math.inf
+    assert [trainer._better({"score": value}) for value in (math.nan, worst)] == [False, True]
+    trainer.best_score = 1.0
+    assert not trainer._better({"score": math.nan})
 
 
 def test_the_metrics_file_forgets_what_is_trained_again(make, tmp_path: Path):

@@ -94,8 +94,29 @@ def test_files_of_icdar_and_sroie(tmp_path: Path) -> None:
     assert first.text == "RM 1,250.00" and first.polygon.tolist() == QUAD and first.readable
     assert not second.readable
     assert read_regions(write(tmp_path / "b.txt", "")) == ()
+    boxes = '1, 2, 31, 12, "RM 1,250.00"\r\n1 2 31 12 "a "b""\n1,2,31,12,"###"\n'
+    commas, blanks, unreadable = read_regions(write(tmp_path / "2013.txt", boxes))
+    assert [one.text for one in (commas, blanks)] == ["RM 1,250.00", 'a "b"'] and not unreadable.readable
+    assert commas.polygon.tolist() == blanks.polygon.tolist() == QUAD
     with pytest.raises(FormatError, match=r"c\.txt:1.*"):
         read_regions(write(tmp_path / "c.txt", "1,2,3,text\n"))
+
+
+def test_regions_of_a_detector_need_no_text_and_their_corners_no_order(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    corners = np.array(QUAD)
+    orders = ([0, 1, 2, 3], [0, 1, 3, 2], [0, 3, 1, 2], [0, 2, 1, 3], [0, 3, 2, 1])
+    regions = [{"transcription": "", "points": corners[order].tolist()} for order in orders]
+    path = write(tmp_path / "a.txt", f"p.jpg\t{json.dumps(regions)}\n")
+    (page,) = read_page_labels(path)
+    assert [one.polygon.tolist() for one in page.regions[:4]] == [QUAD] * 4
+    assert (
+        page.regions[4].polygon.tolist() == corners[[0, 3, 2, 1]].tolist()
+    )  # an order that does not cross stays
+    assert "corners of 3 quads" in caplog.text
+    assert all(one.readable and not one.has_text for one in page.regions)
+    assert len(LinesOfPages(TextPages(tmp_path, (path,)))) == 0
 
 
 def test_ratios_take_parts_and_multiples() -> None:

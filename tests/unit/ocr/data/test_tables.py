@@ -12,7 +12,7 @@ from framework.vision.sample_transforms.pad import PadToSize
 from framework.vision.sample_transforms.resize import Resize
 from ocr.data.synthesize import synthesize
 from ocr.data.synthetic.tables import SyntheticTables
-from ocr.data.tables import PubTabNet
+from ocr.data.tables import PubTabNet, read_table_label
 from ocr.tables.grid import read_grid
 from ocr.tables.html import read_structure
 from ocr.tables.structure import place_cells, structure_tokens
@@ -50,12 +50,29 @@ def test_samples_of_pubtabnet(folder):
 
 
 @pytest.mark.parametrize(
+    "bbox",
+    [
+        [1, 2, 5, 2, 5, 6, 1, 6],
+        [[1, 2], [5, 2], [5, 6], [1, 6]],
+        [[[1, 2], [3, 2], [3, 6], [1, 6]], [[3, 2], [5, 2], [5, 6], [3, 6]]],
+    ],
+)
+def test_boxes_as_points_and_boxes_of_empty_cells(tmp_path, bbox):
+    """As PPOCRLabel writes them (PaddleOCR#7430, #10317)."""
+    cells = [{"tokens": ["a"], "bbox": bbox}, {"tokens": [], "bbox": bbox}]
+    line = json.dumps({"filename": "a.png", "html": {"structure": {"tokens": TOKENS}, "cells": cells}})
+    assert read_table_label(line, "labels:1", None, tmp_path).boxes == [[1, 2, 5, 6], None]
+
+
+@pytest.mark.parametrize(
     ("line", "error", "message"),
     [
         ("{", FormatError, "no label of a table"),
         ("[]", FormatError, "no label of a table"),
         ('{"filename": "a.png"}', FormatError, "no label of a table"),
         (json.dumps(LABEL).replace("[1, 2, 5, 6]", '"NaN"'), FormatError, "no label of a table"),
+        (json.dumps(LABEL).replace("[1, 2, 5, 6]", "[1, 2, 5, 6, 7, 8]"), FormatError, "no label of a table"),
+        (json.dumps(LABEL).replace("[1, 2, 5, 6]", "[[1, 2], [5]]"), FormatError, "no label of a table"),
         (json.dumps(LABEL).replace(', {"tokens": []}', ""), FormatError, "differ in number"),
         ("", InputError, "there are no tables"),
         ("\udcff", InputError, "cannot be read"),

@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from framework import nn
-from framework.core.errors import ConfigError
+from framework.core.errors import ConfigError, InputError
 from framework.vision.normalize import Normalize
 from framework.vision.sample import Sample
 from ocr.tasks.text import TextRecognition
@@ -43,6 +44,24 @@ def test_lower_case_is_of_targets_and_of_scores(caplog: pytest.LogCaptureFixture
         task(lower_case=True, unknown="drop").adapt(Lines())
     assert "1 of 2 texts have characters outside of the dictionary" in caplog.text
     assert "'d' (lines.txt:2)" in caplog.text
+
+
+def test_texts_of_which_none_can_be_learnt_are_refused(tmp_path: Path) -> None:
+    class Lines:
+        def __init__(self, *texts: str) -> None:
+            self.texts = texts
+
+        def labels_of_lines(self) -> list[tuple[str, str]]:
+            return [(text, f"lines.txt:{number}") for number, text in enumerate(self.texts, start=1)]
+
+    with pytest.raises(
+        InputError, match=r"no text of the training data can be learnt\n(.*\n)*.*lines\.txt:1"
+    ):
+        task(unknown="skip").adapt(Lines("123", "abcabc"))
+    task(unknown="skip").adapt(Lines("123", "abc"))
+    (tmp_path / "words.txt").write_text("lambda\na\n", encoding="utf-8")
+    words = replace(task(unknown="skip"), characters=Dictionary(file=tmp_path / "words.txt"))
+    assert words.misfits(Lines("a", "lambda"))[0].startswith("1 of 2 texts have characters outside")
 
 
 def test_the_stage_has_the_width_of_the_training() -> None:

@@ -127,6 +127,13 @@ def test_splits_are_no_classes(folder):
         len(ImageFolder(folder))
 
 
+def test_folders_that_systems_make_are_no_classes(folder):
+    expected = values(ImageFolder(folder, "train"))
+    for name in (".ipynb_checkpoints", "__MACOSX", "@eaDir", "cat/@eaDir/1.png"):
+        paint(folder / "train" / name / "again.png", 9)
+    assert values(ImageFolder(folder, "train")) == expected
+
+
 def test_empty_class_folders(folder, tmp_path):
     for index in range(7):
         (folder / f"train/empty{index}").mkdir()

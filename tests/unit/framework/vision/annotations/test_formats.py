@@ -63,12 +63,21 @@ def test_a_data_set_of_ultralytics(tmp_path: Path) -> None:
         "train: [images/train]\nvalid: images/val\nnames: [cat, dog]\n",
         "train: train.txt\nnames: [cat, dog]\n",
         "path: /nowhere\ntrain: images/train\nnames:\n  0: cat\n  1: dog\n",
+        "path: C:\\Users\\me\\set\ntrain: images\\train\nnames: [cat, dog]\n",
+        "train: ..\\images\\train\nnames: [cat, dog]\n",
+        "train: windows.txt\nnames: [cat, dog]\n",
     ],
 )
 def test_spellings_of_a_data_yaml(tmp_path: Path, data: str) -> None:
     root = tmp_path / "set"
     text(root / "train.txt", "./images/train/a.jpg\nimages/train/deep/b.png\n\n")
+    text(root / "windows.txt", ".\\images\\train\\a.jpg\nimages\\train\\deep\\b.png\n")
     assert len(read_yolo(ultralytics(root, data), "train").images) == 2
+
+
+def test_separators_of_windows_in_double_quotes_are_explained(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match=r"no YAML\n(.*\n)*.*unknown escape(.*\n)*.*in double ones"):
+        read_yolo(text(tmp_path / "data.yaml", 'train: "images\\images"\nnames: [cat]\n'))
 
 
 def test_a_folder_as_labelimg_leaves_it(tmp_path: Path) -> None:

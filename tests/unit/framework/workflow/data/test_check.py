@@ -111,6 +111,26 @@ def test_objects(tmp_path: Path) -> None:
     }
 
 
+def test_parts_with_nothing_to_learn(tmp_path: Path) -> None:
+    paint(tmp_path / "images/1.png", 1)
+    paint(tmp_path / "masks/1.png", 255)
+    data = {
+        "images": [{"id": 1, "file_name": "1.png", "height": 8, "width": 10}],
+        "categories": [{"id": 1, "name": "a"}],
+    }
+    (tmp_path / "a.json").write_text(json.dumps(data), encoding="utf-8")
+    keys = {"type": "CocoDetection", "root": tmp_path.as_posix(), "annotations": "a.json", "images": "images"}
+    given = [f"data.train.dataset.{key}={value}" for key, value in keys.items()]
+    title = "data.train: parts with nothing to learn"
+    assert faults("picodet_s_320_bccd", *given, "data.eval=null", "model.num_classes=1") == {
+        title: ("there is no object",)
+    }
+    keys = {"type": "MaskFolder", "root": tmp_path.as_posix(), "masks": "masks", "images": "images"}
+    given = [f"data.train.dataset.{key}={value}" for key, value in keys.items()]
+    more = ("data.train.dataset.label_map={}", "data.eval=null")
+    assert faults("pp_liteseg_stdc1_membrane", *given, *more) == {title: ("there is no pixel with a class",)}
+
+
 def test_more_objects_than_there_is_room_for(tmp_path: Path) -> None:
     paint(tmp_path / "1.png", 1)
     data = {
@@ -213,3 +233,43 @@ data:
         assert line.startswith("data.train: sample ") and problem in line
     (tmp_path / "a.csv").write_text("user,click\na,1\na,1\n", encoding="utf-8")
     assert faults(str(path)) == {}
+
+
+def test_texts_that_the_dictionary_cannot_write_and_pages_without_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(3):
+        paint(tmp_path / f"{number}.png", number)
+    (tmp_path / "lines.txt").write_text("0.png\tAB\n1.png\t1A\n2.png\tABABAB\n", encoding="utf-8")
+    quad = [[1, 1], [6, 1], [6, 5], [1, 5]]
+    regions = [
+        {"transcription": text, "points": [[x + shift, y] for x, y in quad]}
+        for text, shift in (("", 0), ("###", 0), ("text", 20))
+    ]
+    (tmp_path / "pages.txt").write_text(f"0.png\t{json.dumps(regions)}\n1.png\t[]\n", encoding="utf-8")
+    (tmp_path / "blank.txt").write_text(f"2.png\t{json.dumps(regions[1:2])}\n", encoding="utf-8")
+
+    def of(*files: str) -> list[str]:
+        given = zip(("train", "eval"), files)
+        return roots(tmp_path, *(f"data.{part}.dataset.labels=[{file}.txt]" for part, file in given))
+
+    lines = [*of("lines"), "data.eval=null", "task.max_text_length=5"]
+    assert faults(
+        "PP-OCRv6_small_rec", *lines, "task.characters.weights=null", "task.characters.symbols=AB"
+    ) == {
+        "together: settings that do not fit the data": (
+            "data.train: 1 of 3 texts have characters outside of the dictionary and are left out: "
+            f"'1' ({tmp_path}/lines.txt:2)",
+            f"data.train: 1 of 3 texts are longer than max_text_length 5 and are left out: {tmp_path}/lines.txt:3",
+        )
+    }
+    assert faults("PP-OCRv6_small_det", *of("pages", "blank")) == {
+        "data.train: regions outside of their page": (
+            f"{tmp_path}/pages.txt:1 0.png: region 3, [[21.0, 1.0], [26.0, 1.0], [26.0, 5.0], [21.0, 5.0]]",
+        ),
+        "data.eval: parts with nothing to learn": ("there is no region that can be read",),
+    }
+    assert check_data("PP-OCRv6_small_det", of("pages", "blank")) == 1
+    said = capsys.readouterr().out
+    assert "2 pages, 1 of them without text to learn" in said
+    assert "2 regions, 1 of them without a text; 1 more that nobody can read" in said

@@ -173,18 +173,22 @@ def test_circles_turned_rectangles_and_masks(tmp_path: Path) -> None:
         tmp_path / "in/a.json",
         shape("cap", [[30, 25], [40, 25]], shape_type="circle"),
         shape("cap", [[10, 10], [14, 14], [10, 18], [6, 14]], shape_type="oriented_rectangle"),
+        shape("tag", [[10, 10], [14, 14], [10, 18], [6, 14]], shape_type="rotation", direction=0.785),
         shape("cap", [[2, 3], [7, 6]], shape_type="mask", mask=base64.b64encode(png.tobytes()).decode()),
         shape("crack", [[1, 1], [20, 20], [30, 5]], shape_type="linestrip"),
         shape("tip", [[1, 1]], shape_type="point"),
     )
     report = convert_labelme(tmp_path / "in", tmp_path / "out")
-    assert report.counts == {"cap": 3} and report.left_out == {"linestrip crack": 1, "point tip": 1}
+    assert report.counts == {"cap": 3, "tag": 1} and report.left_out == {"linestrip crack": 1, "point tip": 1}
     assert "2 shapes without an area are left out: 1 linestrip crack, 1 point tip" in str(report)
-    circle, turned, mask = json.loads(report.annotations.read_text(encoding="utf-8"))["annotations"]
+    circle, turned, of_anylabeling, mask = json.loads(report.annotations.read_text(encoding="utf-8"))[
+        "annotations"
+    ]
     assert abs(circle["area"] - np.pi * 100) < 6 and circle["bbox"] == pytest.approx(
         [20, 15, 20, 20], abs=0.3
     )
     assert (turned["area"], turned["bbox"]) == (32, [6, 10, 8, 8])
+    assert of_anylabeling["segmentation"] == turned["segmentation"]
     assert (mask["area"], mask["bbox"]) == (9, [2, 4, 3, 3])
     sample = CocoMasks(tmp_path / "out", Path("annotations.json"), "images")[0]
     assert sample.mask is not None and sample.mask[4:7, 2:5].all() and sample.mask[25, 30] == 1
