@@ -8,14 +8,13 @@ pipelines' `json`, without `input_path` and `page_index`.
 from __future__ import annotations
 
 import base64
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import cast
 
 import numpy as np
 
+from framework.core.disk import scratch_folder
 from framework.core.errors import InputError
 from framework.core.types import JSON
 from framework.export import Artifact
@@ -111,8 +110,8 @@ def _output_formats(value: JSON) -> list[str]:
 
 
 def _word_file(page: Page) -> Mapping[str, JSON]:
-    with tempfile.TemporaryDirectory() as work:
-        path = Path(work) / "page.docx"
+    with scratch_folder("oar-") as folder:
+        path = folder / "page.docx"
         write_docx(Document((page,), page.source), path)
         content = base64.b64encode(path.read_bytes()).decode("ascii")
     return {"content": content, "fileName": f"page_{page.page}.docx"}

@@ -9,6 +9,7 @@ import os
 import re
 import secrets
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,6 +40,31 @@ _NUMBER = re.compile(r"\(os error (\d+)\)|\bos_error_code='(\d+)'")
 
 class DiskError(OarError, OSError):
     """A file or folder cannot be written. `errno` is the system's number."""
+
+
+_MEMORY = Path("/dev/shm")  # which Linux has in containers, too, whose file system is read-only
+
+
+@contextmanager
+def scratch_folder(prefix: str) -> Iterator[Path]:
+    """A folder for files of a moment, which goes at the end: one for temporary files, else in memory.
+
+    Raises:
+        DiskError: none can be written.
+    """
+    try:
+        parent = tempfile.gettempdir()
+    except FileNotFoundError as error:
+        if not os.access(_MEMORY, os.W_OK):
+            raise DiskError(
+                "there is no folder for temporary files",
+                received=error.strerror,
+                allowed="TMPDIR, /tmp, /var/tmp or /dev/shm, where files can be written",
+                fix="mount a folder that can be written at /tmp",
+            ) from None
+        parent = str(_MEMORY)
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=parent) as folder:
+        yield Path(folder)
 
 
 @contextmanager

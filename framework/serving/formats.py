@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from framework.core.disk import scratch_folder
 from framework.core.errors import did_you_mean
 from framework.core.types import JSON
 from framework.serving.errors import NotAcceptableError
@@ -129,8 +129,8 @@ def write(results: Sequence[Result], source: str, output: ResultFormat) -> bytes
 
     Raises: NotAcceptableError, where there is a file for each page and there are several.
     """
-    with tempfile.TemporaryDirectory(prefix="oar-") as folder:
-        path = Path(folder) / f"result{output.suffix}"
+    with scratch_folder("oar-") as folder:
+        path = folder / f"result{output.suffix}"
         output.write(results, source, path)
         return path.read_bytes()
 

@@ -14,15 +14,17 @@ import signal
 import socket
 import ssl
 import sys
-import tempfile
 import threading
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from types import FrameType
 
 import uvicorn
 from prometheus_client import multiprocess
 
+from framework.core.disk import scratch_folder
 from framework.core.errors import ConfigError, OarError
 from framework.core.lifeline import end_with_parent
 from framework.inference import keep_memory
@@ -42,17 +44,34 @@ _SWITCH = (
 )
 _TAKE = 0.15  # seconds for connections that were made before the socket is closed
 _LOOK = 0.2  # seconds between two looks at the workers
+_LONG, _LONGEST_PAUSE = 60.0, 30.0  # seconds that a worker ran before it failed; before it is started again
 
 
 class Server(uvicorn.Server):
     """uvicorn's, which goes on for a moment after SIGTERM while it says that it is not ready: balancers and clients
     with open connections go elsewhere before the socket is closed. Not where a model cannot be opened: it never was
-    ready then."""
+    ready then.
 
-    def __init__(self, config: uvicorn.Config, store: ModelStore) -> None:
+    Args:
+        opens_first: Whether models are opened before a connection is taken: where other processes take them meanwhile.
+    """
+
+    def __init__(self, config: uvicorn.Config, store: ModelStore, opens_first: bool = False) -> None:
         super().__init__(config)
-        self.store = store
+        self.store, self._opens_first = store, opens_first
         self.failures: list[Exception] = []
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take connections."""
+        if self._opens_first:
+            try:
+                await self.store.start()
+            except Exception as error:
+                self.fail(error)
+            if self.should_exit:
+                await self.store.close()
+                return
+        await super().startup(sockets)
 
     def fail(self, error: Exception) -> None:
         """A model cannot be opened: end."""
@@ -118,8 +137,8 @@ def open_socket(host: str, port: int) -> socket.socket:
         ) from None
 
 
-def run_server(settings: ServerSettings, sock: socket.socket) -> int:
-    """Serve in this process; returns the exit status."""
+def run_server(settings: ServerSettings, sock: socket.socket, opens_first: bool = False) -> int:
+    """Serve in this process, see `Server`; returns the exit status."""
     keep_memory()
     sys.setswitchinterval(_SWITCH)
     app = create_app(settings, on_failure=lambda error: server.fail(error))
@@ -148,7 +167,7 @@ def run_server(settings: ServerSettings, sock: socket.socket) -> int:
             received=error,
             allowed="PEM files that belong together",
         ) from None
-    server = Server(config, app.state.store)
+    server = Server(config, app.state.store, opens_first)
     server.run(sockets=[sock])
     for error in server.failures:
         if not isinstance(error, OarError):
@@ -160,10 +179,36 @@ def run_server(settings: ServerSettings, sock: socket.socket) -> int:
 # -- several processes -------------------------------------------------------------------------------------------------
 
 
-def _work(settings: ServerSettings, sock: socket.socket) -> None:
+def _work(settings: ServerSettings, sock: socket.socket, opens_first: bool) -> None:
     end_with_parent()  # else it would keep the port
     set_up_logs(settings.log_format)
-    raise SystemExit(run_server(settings, sock))
+    raise SystemExit(run_server(settings, sock, opens_first))
+
+
+@dataclass
+class Restart:
+    """When another worker may take the place of one: at once after a minute, else after a pause that grows from 1 to 30
+    seconds, since what ended it may end the next one, too, such as a lack of memory.
+
+    Attributes:
+        began: When the worker was started, in seconds of `time.monotonic`.
+        pause: After which it was started.
+    """
+
+    began: float
+    pause: float = 0.0
+    _due: float | None = None
+
+    def is_early(self, now: float) -> bool:
+        """Whether a worker that is seen to have ended is not to be started yet."""
+        if self._due is None:
+            self.pause = 0.0 if now - self.began >= _LONG else min(max(1.0, 2 * self.pause), _LONGEST_PAUSE)
+            self._due = now + self.pause
+        return now < self._due
+
+    def note_start(self, now: float) -> None:
+        """Another one was started."""
+        self.began, self._due = now, None
 
 
 def _supervise(settings: ServerSettings, sock: socket.socket) -> int:
@@ -175,23 +220,27 @@ def _supervise(settings: ServerSettings, sock: socket.socket) -> int:
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     context = multiprocessing.get_context("spawn")
-    start: Callable[[], BaseProcess] = functools.partial(_start, context, settings, sock)
+    start: Callable[[bool], BaseProcess] = functools.partial(_start, context, settings, sock)
     status = 0
-    with tempfile.TemporaryDirectory(prefix="oar-metrics-") as folder:
-        os.environ[SHARED] = folder
-        workers = [start() for _ in range(settings.workers)]
+    with scratch_folder("oar-metrics-") as folder:
+        os.environ[SHARED] = str(folder)
+        # The first one answers /healthz at once; others would refuse what it could answer already.
+        workers = [start(number > 0) for number in range(settings.workers)]
+        restarts = [Restart(time.monotonic()) for _ in workers]
         try:
             while not stopping.wait(_LOOK):
                 for number, worker in enumerate(workers):
                     if worker.is_alive():
                         continue
-                    multiprocess.mark_process_dead(worker.pid, folder)
+                    multiprocess.mark_process_dead(worker.pid, str(folder))
                     if worker.exitcode == _FAILED:
                         status = _FAILED
                         stopping.set()
                         break
-                    log.error("a worker ended with status %s; another one begins", worker.exitcode)
-                    workers[number] = start()
+                    if not restarts[number].is_early(time.monotonic()):
+                        log.error("a worker ended with status %s; another one begins", worker.exitcode)
+                        workers[number] = start(True)
+                        restarts[number].note_start(time.monotonic())
         finally:
             sock.close()
             for worker in workers:
@@ -206,8 +255,11 @@ def _supervise(settings: ServerSettings, sock: socket.socket) -> int:
 
 
 def _start(
-    context: multiprocessing.context.SpawnContext, settings: ServerSettings, sock: socket.socket
+    context: multiprocessing.context.SpawnContext,
+    settings: ServerSettings,
+    sock: socket.socket,
+    opens_first: bool,
 ) -> BaseProcess:
-    worker = context.Process(target=_work, args=(settings, sock), name="oar-worker")
+    worker = context.Process(target=_work, args=(settings, sock, opens_first), name="oar-worker")
     worker.start()
     return worker

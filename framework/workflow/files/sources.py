@@ -6,7 +6,6 @@ import contextlib
 import glob
 import re
 import sys
-import tempfile
 import urllib.error
 import urllib.parse
 from collections import Counter
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from framework.core.bounded import check_file
-from framework.core.disk import is_hidden
+from framework.core.disk import is_hidden, scratch_folder
 from framework.core.errors import InputError
 from framework.hub.transfer import open_url
 from framework.vision.image_formats import find_format
@@ -80,7 +79,7 @@ def open_sources(
     Raises:
         InputError: one names nothing that can be read, or an address that is not to be fetched.
     """
-    with tempfile.TemporaryDirectory(prefix="oar-") as scratch:
+    with scratch_folder("oar-") as scratch:
         files: list[SourceFile] = []
         notes: list[str] = []
         streams = [name for name in names if with_streams and is_stream(name) and not _ADDRESS.match(name)]
@@ -88,7 +87,7 @@ def open_sources(
             if name in streams:
                 continue
             if name == STDIN or _ADDRESS.match(name):
-                files.append(_fetch(name, Path(scratch) / str(number), allow_url))
+                files.append(_fetch(name, scratch / str(number), allow_url))
                 continue
             for path in _expand(name):
                 if path.is_dir():

@@ -4,13 +4,14 @@ import errno
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from framework.core import disk
-from framework.core.disk import DiskError, disk_errors, free_bytes, whole_file, write_file
+from framework.core.disk import DiskError, disk_errors, free_bytes, scratch_folder, whole_file, write_file
 from framework.core.errors import InputError, OarError
 from framework.interop import write_safetensors
 from framework.vision import image
@@ -157,4 +158,25 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     assert os.listdir(path) == ["two"] and os.listdir(path.parent) == ["a"]
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(DiskError), disk.whole_folder(tmp_path / "file" / "a"):
+        pass
+
+
+def test_files_of_a_moment_are_in_memory_where_no_disk_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def find() -> str:
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
+
+    with scratch_folder("oar-") as folder:
+        assert folder.parent == Path(tempfile.gettempdir())
+    assert not folder.exists()
+    monkeypatch.setattr(tempfile, "gettempdir", find)
+    monkeypatch.setattr(disk, "_MEMORY", tmp_path)
+    with scratch_folder("oar-") as folder:
+        assert folder.parent == tmp_path and folder.name.startswith("oar-")
+    monkeypatch.setattr(disk, "_MEMORY", tmp_path / "none")
+    with (
+        pytest.raises(DiskError, match=r"no folder for temporary files(.|\n)*mount a folder"),
+        scratch_folder(""),
+    ):
         pass

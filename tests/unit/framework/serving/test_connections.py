@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import math
 import socket
@@ -12,7 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import uvicorn
@@ -24,7 +25,8 @@ from framework.serving.admission import RETRY_AFTER, Headers, Refusal
 from framework.serving.early_return import EARLY_BEFORE, HOLD_SECONDS, EarlyReturn
 from framework.serving.header_timer import HEADER_BYTES
 from framework.serving.lost_clients import drop, is_lost, note_task
-from framework.serving.server import open_socket
+from framework.serving.models import ModelStore
+from framework.serving.server import Restart, Server, open_socket
 from framework.serving.settings import Limits, ServerSettings
 
 KINDS = ["h11", "httptools"]
@@ -411,3 +413,50 @@ def test_the_body_of_a_refusal(start) -> None:  # type: ignore[no-untyped-def]
         in client.get("/metrics", headers=headers).text
     )
     assert client.get("/v1/models/tiny", headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_process_that_takes_the_place_of_another_opens_its_models_first(fails: bool) -> None:
+    """Else it answers with 503 what its neighbours would have answered."""
+    done: list[str] = []
+
+    class Store:
+        async def start(self) -> None:
+            await asyncio.sleep(0.2)
+            done.append("opened")
+            if fails:
+                raise ValueError("broken")
+
+        async def close(self) -> None:
+            done.append("closed")
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"6")]})
+        await send({"type": "http.response.body", "body": done[0].encode()})
+        running.should_exit = True
+
+    sock = open_socket("127.0.0.1", 0)
+    config = uvicorn.Config(app, lifespan="off", ws="none", log_level="critical")
+    running = Server(config, cast(ModelStore, Store()), opens_first=True)
+    running.shutdown = functools.partial(uvicorn.Server.shutdown, running)  # type: ignore[method-assign]
+    with connect(sock.getsockname()[1]) as client:
+        client.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        thread = threading.Thread(target=running.run, args=([sock],))
+        thread.start()
+        if not fails:
+            assert read(client).endswith(b"opened")
+        thread.join()
+    sock.close()
+    assert done == (["opened", "closed"] if fails else ["opened"])
+    assert [str(error) for error in running.failures] == (["broken"] if fails else [])
+
+
+def test_workers_that_fail_again_and_again_are_started_less_often() -> None:
+    restart, now, starts = Restart(0.0), 0.0, list[float]()
+    while now < 200:
+        now += 0.5  # each ends at once
+        if not restart.is_early(now):
+            starts.append(now)
+            restart.note_start(now)
+    assert starts == [1.5, 4.0, 8.5, 17.0, 33.5, 64.0, 94.5, 125.0, 155.5, 186.0]
+    assert not restart.is_early(now + 60)  # one that ran for long
