@@ -16,24 +16,12 @@ from collections.abc import Callable
 from typing import BinaryIO, cast
 
 from framework.core.errors import FormatError
+from framework.interop.foreign import refuse_foreign
 from framework.interop.source import FETCH_AGAIN, Source
 from framework.interop.weights.model_folder import is_index
 from framework.interop.weights.torch_checkpoint import LEGACY_MAGIC, ZIP_MAGIC, is_zip_checkpoint
 from framework.interop.wire import Message
 
-# start of the file -> what it is, what to do
-_FOREIGN: tuple[tuple[bytes, str, str], ...] = (
-    (
-        b"version https://git-lfs.github.com/spec/",
-        "a git-lfs pointer; the weights themselves were not fetched",
-        "run `git lfs pull` in the repository, or download the file from its web page",
-    ),
-    (b"\x89HDF\r\n\x1a\n", "an HDF5 file (Keras)", "convert it to safetensors with h5py"),
-    (b"\x93NUMPY", "a numpy array file (.npy)", "read it with numpy.load"),
-    (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", "unpack it and give the file inside"),
-    (b"%PDF", "a PDF document", FETCH_AGAIN),
-    (b"GGUF", "a GGUF file (llama.cpp)", "give the safetensors weights of the same model"),
-)
 _PROBE = 4096
 _MAX_HEADER = 100_000_000  # of the safetensors format
 
@@ -61,7 +49,7 @@ def detect(source: Source) -> str:
         return "pickle"
     if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         return "index" if b'"weight_map"' in head or is_index(source.name) else "pir"
-    _refuse_foreign(source, head)
+    refuse_foreign(source, head)
     if head[:16] == bytes(16):
         return "pdiparams"
     try:
@@ -82,21 +70,6 @@ def detect(source: Source) -> str:
         received=f"{len(data)} bytes that start with {head[:16]!r}",
         allowed=".safetensors, .onnx, .pdparams, .pdopt, .pdmodel or inference.json with .pdiparams, .pth, .pt",
     )
-
-
-def _refuse_foreign(source: Source, head: bytes) -> None:
-    text = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:64].lower()
-    if text.startswith((b"<!doctype", b"<html", b"<?xml", b"<head", b"<!--")):
-        raise source.error(
-            "this is a web page, not a file of weights",
-            received=f"{len(source.data)} bytes that start with {head[:40]!r}",
-            fix="the server sent its page instead of the file: open the address in a browser and use the download link",
-        )
-    for magic, kind, fix in _FOREIGN:
-        if head.startswith(magic):
-            raise source.error(f"this is {kind}", fix=fix)
-    if head[4:8] == b"TFL3":
-        raise source.error("this is a TensorFlow Lite model", fix="export the model as ONNX")
 
 
 # -- archives ----------------------------------------------------------------------------------------------------------

@@ -36,6 +36,7 @@ from framework.interop.weights.quantized_state import (
     parse_quantization,
     read_quantization,
 )
+from framework.interop.weights.wrappers import unwrapped_names
 from framework.nn.quantized import WeightScheme, weight_scheme
 from zoo.layers.decoder import Decoder
 from zoo.layers.decoder_config import decoder_family
@@ -240,8 +241,7 @@ def _match_names(
     left_over = []
     skipped = []
     aliases = model.file_aliases()
-    for key in arrays:
-        name = key
+    for key, name in unwrapped_names(arrays).items():
         if name not in needed:
             for pattern, replacement in model.file_renames:
                 name = re.sub(pattern, replacement, name)

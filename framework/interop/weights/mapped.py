@@ -11,6 +11,7 @@ import numpy as np
 
 from framework.core.bounded import check_file
 from framework.core.errors import FormatError
+from framework.interop.foreign import refuse_foreign
 from framework.interop.source import FETCH_AGAIN, Source
 from framework.interop.weights.model_folder import is_index, read_weight_map
 from framework.interop.weights.safetensors_io import DTYPES
@@ -60,11 +61,15 @@ class MappedWeights(Mapping[str, np.ndarray]):
         check_file(path, "file of weights")
         total = path.stat().st_size
         with open(path, "rb") as file:
-            size = int.from_bytes(file.read(8), "little")
+            start = file.read(64)
+            if start[8:9] != b"{":
+                refuse_foreign(Source(str(path), memoryview(start)), start)
+            size = int.from_bytes(start[:8], "little")
             if total < 8 or size > min(total - 8, _MAX_HEADER):
                 raise FormatError(
                     "the file ends inside the header", where=path, received=f"{total} bytes", fix=FETCH_AGAIN
                 )
+            file.seek(8)
             text = file.read(size)
         try:
             header = json.loads(text)

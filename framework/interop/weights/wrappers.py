@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 import numpy as np
@@ -42,11 +42,17 @@ _COUNTERS = ("num_batches_tracked", "n_averaged")
 def remove_wrappers(state: Arrays, own_components: frozenset[str] = frozenset()) -> Arrays:
     """The same arrays with names that lose the components of wrappers, but for those that are `own_components` of the
     model. Names stay as they are where two would become one."""
-    dropped = _COMPONENTS - own_components
-    names = {name: ".".join(one for one in name.split(".") if one not in dropped) for name in state}
-    if all(name == short for name, short in names.items()) or len(set(names.values())) < len(names):
+    names = unwrapped_names(state, own_components)
+    if all(name == short for name, short in names.items()):
         return state
     return type(state)({names[name]: value for name, value in state.items()})  # type: ignore[call-arg]
+
+
+def unwrapped_names(names: Iterable[str], own_components: frozenset[str] = frozenset()) -> dict[str, str]:
+    """For each name the one that `remove_wrappers` gives."""
+    dropped = _COMPONENTS - own_components
+    short = {name: ".".join(one for one in name.split(".") if one not in dropped) for name in names}
+    return {name: name for name in short} if len(set(short.values())) < len(short) else short
 
 
 def find_model(state: Arrays, layer: nn.Layer, announce: bool = True) -> Arrays:

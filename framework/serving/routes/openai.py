@@ -291,7 +291,9 @@ def _start(
                     "the text does not fit into the model's context",
                     where="max_tokens",
                     received=f"{len(ids):,} tokens of the prompt and max_tokens {work.max_tokens:,}",
-                    allowed=f"max_tokens up to {room:,}",
+                    allowed=f"max_tokens up to {room:,}"
+                    if len(ids) < generator.max_length
+                    else f"at most {generator.max_length - 1:,} tokens of the prompt",
                 )
             options["max_tokens"] = work.max_tokens or min(room, work.default_tokens or room)
             started += _in_form(lambda ids=ids: generator.start(ids, options, constraint))

@@ -369,6 +369,7 @@ def test_a_long_prompt_says_so_as_openai_does(client: Any) -> None:
     with pytest.raises(openai.BadRequestError) as caught:
         ask(client, messages=[{"role": "user", "content": "a " * 2100}])
     assert caught.value.code == "context_length_exceeded" and caught.value.param == "max_tokens"
+    assert f"at most {LENGTH - 1:,} tokens of the prompt" in str(caught.value)  # fewer max_tokens do not help
     with pytest.raises(openai.BadRequestError) as caught:
         client.completions.create(model="tiny", prompt="a " * 1_000_000)
     assert caught.value.code == "context_length_exceeded"

@@ -54,6 +54,16 @@ def in_out(model: Any) -> dict[str, np.ndarray]:
     }
 
 
+@pytest.mark.parametrize("prefix", ["_orig_mod.", "module._orig_mod."])
+def test_names_of_compiled_models(prefix: str, tmp_path: Path) -> None:
+    """nanoGPT#325: torch.compile and DataParallel put a component before all names."""
+    model = made(LlamaConfig(**SMALL))
+    check(
+        write(tmp_path, model, {prefix + name: array for name, array in state_for_files(model).items()}),
+        model,
+    )
+
+
 @pytest.mark.parametrize(("config", "prefix"), [(LlamaConfig, "llama."), (Qwen2Config, "qwen2.")])
 def test_paddlenlp(config: Any, prefix: str, tmp_path: Path) -> None:
     model = made(config(**SMALL, num_kv_heads=2))

@@ -21,6 +21,20 @@ ARRAYS = {
 }
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:1\n", "git-lfs pointer(.|\n)*git lfs pull"),
+        (b"<!DOCTYPE html>\n<html>", "this is a web page"),
+    ],
+)
+def test_a_file_that_stands_for_the_weights(tmp_path: Path, text: bytes, message: str) -> None:
+    """transformers#27923: a clone without git-lfs."""
+    (tmp_path / "model.safetensors").write_bytes(text)
+    with pytest.raises(FormatError, match=message):
+        MappedWeights(tmp_path / "model.safetensors")
+
+
 def test_one_file(tmp_path: Path) -> None:
     write_safetensors(tmp_path / "model.safetensors", ARRAYS, {"format": "pt"})
     mapped = MappedWeights(tmp_path / "model.safetensors")
