@@ -21,8 +21,9 @@ class LoDTensor:
     """
 
     def __init__(self, place: object = None) -> None:
+        """An empty one; of the lengths of `[[2, 3]]`, which is given in place of a device."""
         self._values = np.zeros((0,), np.float32)
-        self._lengths: list[list[int]] = []
+        self._lengths = [list(level) for level in place] if isinstance(place, list) else []
         self.array: LoDTensorArray | None = None  # of a variable of a scope that holds several
 
     def set(self, array: npt.ArrayLike, place: object, zero_copy: bool = False) -> None:

@@ -42,6 +42,8 @@ PRIVATE: dict[str, dict[str, str]] = {
     "paddle.static.nn.control_flow": {
         "Assert": "paddle.static.control.Assert",
         "While": "paddle.static.while_block.While",
+        "select_input": "paddle.static.selection.select_input",
+        "select_output": "paddle.static.selection.select_output",
     },
     "paddle.base.framework": {"core": "paddle.base.core"},
     "paddle.static.nn.sequence_lod": {"sequence_mask": "paddle.nn.functional.sequence_mask"},

@@ -114,7 +114,7 @@ _ROWS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         ("CipherFactory", "CipherUtils"),
         "files are written as they are: encrypt them with a library for it",
     ),
-    ("paddle.base.core", ("CostModel", "Fleet", "Dataset"), _RECORDED),
+    ("paddle.base.core", ("Fleet", "Dataset"), _RECORDED),
     ("paddle.cost_model", ("CostModel",), "XLA plans programs: measure them with paddle.profiler"),
     (
         "paddle.hapi.model",

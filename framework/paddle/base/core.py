@@ -20,10 +20,14 @@ from framework.paddle._kernel.scalar import Scalar as Scalar
 from framework.paddle._kernel.selected_rows import SelectedRows as SelectedRows
 from framework.paddle._kernel.tape import add_backward_final_hook
 from framework.paddle._kernel.tensor import Tensor as _EagerTensor
+from framework.paddle.base.cost_model import CostData as CostData
+from framework.paddle.base.cost_model import CostModel as CostModel
 from framework.paddle.base.lod_tensor import LoDTensor as LoDTensor
 from framework.paddle.base.lod_tensor import LoDTensorArray as LoDTensorArray
 from framework.paddle.base.predictor import create_paddle_predictor as create_paddle_predictor
 from framework.paddle.base.property import Property as Property
+from framework.paddle.base.registered import _get_all_register_op_kernels as _get_all_register_op_kernels
+from framework.paddle.base.registered import get_all_op_names as get_all_op_names
 from framework.paddle.device import is_compiled_with_cinn as is_compiled_with_cinn
 from framework.paddle.device import is_compiled_with_cuda as is_compiled_with_cuda
 from framework.paddle.device import is_compiled_with_custom_device as is_compiled_with_custom_device
@@ -40,8 +44,8 @@ from framework.paddle.static import Scope as Scope
 from framework.paddle.static.descriptions import AttrType as AttrType
 from framework.paddle.static.descriptions import BlockDesc as BlockDesc
 from framework.paddle.static.descriptions import OpDesc as OpDesc
-from framework.paddle.static.descriptions import ProgramDesc as ProgramDesc
 from framework.paddle.static.descriptions import VarDesc as VarDesc
+from framework.paddle.static.program_description import ProgramDesc as ProgramDesc
 
 __all__ = ["get_cuda_device_count", "is_compiled_with_dist"]
 Tensor = LoDTensor
@@ -63,7 +67,7 @@ _CODES = {"float16": "FP16", "bfloat16": "BF16", "float32": "FP32", "float64": "
 for _kind in types.ALL:
     setattr(types.dtype, _CODES.get(_kind.name, _kind.name.upper()), _kind)
 for _name in _KINDS:
-    setattr(types.dtype, _name, _name)
+    setattr(types.dtype, _name, f"VarType.{_name}")
 
 
 def _scale(
@@ -233,6 +237,20 @@ is_float16_supported = is_bfloat16_supported
 def globals() -> GlobalFlags:
     """The flags by their names, which can be read and set."""
     return GlobalFlags()
+
+
+def set_feed_variable(scope: Scope, var: LoDTensor, var_name: str, index: int) -> None:
+    """Put a Tensor at a place of a list of the scope. Raises: IndexError: the list is too short for it."""
+    array = scope.var(var_name).get_lod_tensor_array()
+    if index == len(array):
+        array.append(var)
+    else:
+        array[index] = var
+
+
+def get_fetch_variable(scope: Scope, var_name: str, index: int) -> LoDTensor:
+    """A Tensor of a list of the scope. Raises: IndexError: there are not so many."""
+    return scope.var(var_name).get_fetch_list()[index]
 
 
 def grad_var_suffix() -> str:

@@ -7,6 +7,7 @@ part in an inference program: sequences with lengths, recurrences, updates of pa
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from importlib import import_module
 
 from framework.paddle.legacy_operators.operands import (
@@ -29,6 +30,7 @@ __all__ = [
     "Ragged",
     "Rule",
     "find_legacy_operator",
+    "operator_names",
 ]
 
 
@@ -42,6 +44,11 @@ _MODULES = (
 def _operators() -> Table:
     modules = (import_module(f"{__name__}.{name}") for name in _MODULES)  # few programs run them
     return {name: rule for module in modules for name, rule in module.OPERATORS.items()}
+
+
+def operator_names() -> Iterable[str]:
+    """The names of all operators."""
+    return _operators()
 
 
 def find_legacy_operator(name: str) -> Rule | None:

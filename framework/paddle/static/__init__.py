@@ -100,6 +100,7 @@ def _get_value(tensor: Tensor, scope: object = None) -> Tensor:
 Tensor.get_value = _get_value  # type: ignore[attr-defined]
 
 
+@checked
 def Print(
     input: Tensor,
     first_n: int = -1,

@@ -83,14 +83,14 @@ class Block:
 
     def var(self, name: str) -> Tensor:
         """Raises: ValueError: there is no such variable."""
-        found = self.vars.get(name)
-        if found is None:
-            found = self.program.find_gradient(name)
-        if found is None:
+        tensor = self.vars.get(name)
+        if tensor is None:
+            tensor = self.program.find_gradient(name)
+        if tensor is None:
             raise ValueError(f"var {name} not in this block")
-        if isinstance(found, Variable):
-            found.looked_up = weakref.ref(self.program)
-        return found
+        if isinstance(tensor, Variable):
+            tensor.looked_up = weakref.ref(self.program)
+        return tensor
 
     def has_var(self, name: str) -> bool:
         return name in self.vars or self.program.find_gradient(name) is not None
@@ -124,18 +124,29 @@ class Block:
     def create_var(
         self,
         name: str | None = None,
-        shape: Sequence[int] = (),
-        dtype: DTypeLike = "float32",
+        shape: Sequence[int] | None = None,
+        dtype: DTypeLike = None,
         persistable: bool = False,
         stop_gradient: bool = True,
+        type: str = "VarType.LOD_TENSOR",
         **options: object,
     ) -> Variable:
-        """A new variable, which an operator of `append_op` may compute."""
+        """A variable that an operator of `append_op` may compute: that of this name, else a new one.
+
+        Raises:
+            ValueError: there is one of this name with another shape or another type of elements.
+        """
+        kind = None if dtype is None else types.to_numpy(dtype)
+        present = None if name is None else self.vars.get(name)
+        if isinstance(present, Variable):
+            _check_same(present, shape, kind)
+            return present
         name = name or unique_name.generate("_generated_var")
-        kind = types.to_numpy_or(dtype, np.dtype(np.float32))
-        variable = declare(name, () if shape is None else shape, kind, self.program)
+        variable = declare(name, shape or (), kind or np.dtype(np.float32), self.program)
         variable.persistable, variable.is_data = persistable, False
         variable.stop_gradient = stop_gradient
+        if type != "VarType.LOD_TENSOR":
+            variable.__dict__["_kind"] = type
         return variable
 
     def append_op(
@@ -228,3 +239,17 @@ def find_parameter(name: str) -> Parameter | None:
     """The parameter of the current program that has this name: layers that name one share it."""
     value = state.main.global_block().vars.get(name)
     return value if isinstance(value, Parameter) else None
+
+
+def _check_same(variable: Variable, shape: Sequence[int] | None, kind: np.dtype | None) -> None:
+    """Raises: ValueError, where a variable is declared again with another shape or another type of elements."""
+    before = variable.dtype.name
+    for what, received, known in (
+        ("shape", None if shape is None else tuple(shape), tuple(variable.shape)),
+        ("data type", None if kind is None else types.of_numpy(kind).name, before),
+    ):
+        if received is not None and received != known:
+            raise ValueError(
+                f"Variable '{variable.name}' has been created before. The previous {what} is {known}, the new {what} "
+                f"is {received}. They are not matched."
+            )

@@ -11,19 +11,20 @@ from framework.core.errors import OarError
 from framework.paddle._kernel.kernels import has_operator
 from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, wrap
 from framework.paddle._kernel.watch import unwatched
-from framework.paddle.static.descriptions import BlockDesc, OpDesc, ProgramDesc, VarDesc
+from framework.paddle.static.descriptions import BlockDesc, OpDesc, VarDesc
 from framework.paddle.static.live_descriptions import (
     RECORDED,
     OperationDescription,
     TensorDescription,
     description_of,
 )
+from framework.paddle.static.program_description import ProgramDesc
 from framework.paddle.static.variable import Op, Values
 
 if TYPE_CHECKING:
     from framework.paddle.static.program import Block, Program
 
-_ENDS = ("feed", "fetch")
+_ENDS, _TENSORS = ("feed", "fetch"), ("VarType.LOD_TENSOR", "VarType.SELECTED_ROWS")
 
 
 class DescribedOp(Op):
@@ -100,7 +101,7 @@ def add_described(program: Program, description: BlockDesc) -> None:
     block = program.global_block()
     names = set(block.vars)
     for variable in description.all_vars():
-        if variable.name() not in names and variable.type() in ("LOD_TENSOR", "SELECTED_ROWS"):
+        if variable.name() not in names and variable.type() in _TENSORS:
             _add_variable(program, variable)
     tensors = block.vars
     for operator in description.operators:

@@ -6,7 +6,7 @@ Source: paddle/fluid/framework/framework.proto (numbers of fields and types)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from framework.core.errors import FormatError
 from framework.interop.source import Source
@@ -14,26 +14,29 @@ from framework.interop.wire import Message
 from framework.interop.wire_writer import bytes_field, double_field, float_field, integer_field
 from framework.paddle._kernel.dtypes import dtype
 from framework.paddle._kernel.scalar import Number, Scalar
-from framework.paddle.static.descriptions import AttrType, BlockDesc, OpDesc, ProgramDesc, VarDesc, text
+from framework.paddle.static.descriptions import AttrType, BlockDesc, OpDesc, VarDesc, text
+
+if TYPE_CHECKING:
+    from framework.paddle.static.program_description import ProgramDesc
 
 _KINDS = {
-    "LOD_TENSOR": 7,
-    "SELECTED_ROWS": 8,
-    "FEED_MINIBATCH": 9,
-    "FETCH_LIST": 10,
-    "STEP_SCOPES": 11,
-    "LOD_RANK_TABLE": 12,
-    "LOD_TENSOR_ARRAY": 13,
-    "PLACE_LIST": 14,
-    "READER": 15,
-    "RAW": 17,
-    "STRING": 25,
-    "STRINGS": 26,
-    "VOCAB": 27,
-    "FEED_LIST": 28,
+    "VarType.LOD_TENSOR": 7,
+    "VarType.SELECTED_ROWS": 8,
+    "VarType.FEED_MINIBATCH": 9,
+    "VarType.FETCH_LIST": 10,
+    "VarType.STEP_SCOPES": 11,
+    "VarType.LOD_RANK_TABLE": 12,
+    "VarType.LOD_TENSOR_ARRAY": 13,
+    "VarType.PLACE_LIST": 14,
+    "VarType.READER": 15,
+    "VarType.RAW": 17,
+    "VarType.STRING": 25,
+    "VarType.STRINGS": 26,
+    "VarType.VOCAB": 27,
+    "VarType.FEED_LIST": 28,
 }
 _KIND_NAMES = {number: name for name, number in _KINDS.items()}
-_TENSOR_FIELDS = {"SELECTED_ROWS": 2, "LOD_TENSOR": 3, "LOD_TENSOR_ARRAY": 4}
+_TENSOR_FIELDS = {"VarType.SELECTED_ROWS": 2, "VarType.LOD_TENSOR": 3, "VarType.LOD_TENSOR_ARRAY": 4}
 # Type of an attribute -> the number of its field, how one value is written, and how all values are read.
 _FIELDS: dict[
     AttrType, tuple[int, Callable[[int, object], bytes], Callable[[Message, int], Iterable[object]]]
@@ -118,16 +121,16 @@ def variable_bytes(variable: VarDesc) -> bytes:
 
 def _kind_bytes(variable: VarDesc) -> bytes:
     kind = variable.type()
-    head = integer_field(1, _KINDS.get(kind, _KINDS["RAW"]))
+    head = integer_field(1, _KINDS.get(kind, _KINDS["VarType.RAW"]))
     tensors = [
         (_tensor_bytes(kind, shape), level)
         for kind, shape, level in zip(variable.dtypes(), variable.shapes(), variable.lod_levels())
     ]
-    if kind == "READER":
+    if kind == "VarType.READER":
         return head + bytes_field(5, b"".join(bytes_field(1, _lod_bytes(*one)) for one in tensors))
     if kind not in _TENSOR_FIELDS or not tensors:
         return head
-    one = tensors[0][0] if kind == "SELECTED_ROWS" else _lod_bytes(*tensors[0])
+    one = tensors[0][0] if kind == "VarType.SELECTED_ROWS" else _lod_bytes(*tensors[0])
     return head + bytes_field(_TENSOR_FIELDS[kind], one)
 
 
@@ -202,10 +205,10 @@ def _read_variable(variable: VarDesc, message: Message) -> None:
     kind = message.message(2, "VarType")
     if kind is None:
         return
-    variable.set_type(_KIND_NAMES.get(kind.integer(1), "RAW"))
+    variable.set_type(_KIND_NAMES.get(kind.integer(1), "VarType.RAW"))
     reader = kind.message(5, "ReaderDesc")
     number = _TENSOR_FIELDS.get(variable.type(), 0)
-    if variable.type() == "SELECTED_ROWS":
+    if variable.type() == "VarType.SELECTED_ROWS":
         tensors = [(kind.message(number, "TensorDesc"), 0)]
     else:
         dense = (

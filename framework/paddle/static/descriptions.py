@@ -1,16 +1,19 @@
-"""What Paddle's programs read and write of programs as data: `paddle.base.core.ProgramDesc` and the descriptions of its
-blocks, operators and variables. `description_format.py` writes and reads them; `described_program.py` makes them of
+"""What Paddle's programs read and write of programs as data: the descriptions of blocks, operators and variables
+(`paddle.base.core.BlockDesc` …). `description_format.py` writes and reads them; `described_program.py` makes them of
 programs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.dtypes import dtype
 from framework.paddle._kernel.scalar import Scalar, wrap_as_scalar, wrap_as_scalars
+
+if TYPE_CHECKING:
+    from framework.paddle.static.program_description import ProgramDesc
 
 Name: TypeAlias = str | bytes
 
@@ -129,7 +132,7 @@ class VarDesc(_Attributes):
 
     def __init__(self, name: Name) -> None:
         super().__init__()
-        self._name, self._type = text(name), "LOD_TENSOR"
+        self._name, self._type = text(name), "VarType.LOD_TENSOR"
         self._dtypes: list[dtype] = [types.float32]
         self._shapes: list[list[int]] = [[]]
         self._lod_levels = [0]
@@ -144,7 +147,7 @@ class VarDesc(_Attributes):
         self._name = text(name)
 
     def type(self) -> str:
-        """What it is ("LOD_TENSOR")."""
+        """What it is ("VarType.LOD_TENSOR")."""
         return self._type
 
     def set_type(self, kind: str) -> None:
@@ -479,75 +482,3 @@ class BlockDesc:
     def _remove_op(self, start: int, end: int) -> None:
         """Take the operators from `start` to before `end` out."""
         del self.operators[start:end]
-
-
-class ProgramDesc:
-    """A program as data: its blocks, the first of which runs."""
-
-    def __init__(self, other: ProgramDesc | None = None) -> None:
-        self.blocks = [BlockDesc(self, 0, -1)]
-        self.version = 2006002
-        self._unchanged: bytes | None = None  # what it was when it was last flushed
-        if other is not None:
-            self._take(other.serialize_to_string())
-
-    def block(self, number: int) -> BlockDesc:
-        """A block. Raises: IndexError: there are not so many."""
-        return self.blocks[number]
-
-    def num_blocks(self) -> int:
-        """How many blocks there are."""
-        return len(self.blocks)
-
-    def append_block(self, parent: BlockDesc) -> BlockDesc:
-        """A new block within another."""
-        self.blocks.append(BlockDesc(self, len(self.blocks), parent.id))
-        return self.blocks[-1]
-
-    def _version(self) -> int:
-        return self.version
-
-    def _set_version(self, version: int = 2006002) -> None:
-        self.version = version
-
-    def serialize_to_string(self) -> bytes:
-        """The bytes of a `.pdmodel`."""
-        from framework.paddle.static.description_format import program_bytes
-
-        return program_bytes(self)
-
-    def parse_from_string(self, data: bytes) -> None:
-        """Be what these bytes of a `.pdmodel` say. Raises: ValueError: they are none."""
-        self._take(data)
-
-    def _take(self, data: bytes) -> None:
-        from framework.paddle.static.description_format import read_program
-
-        read_program(self, data)
-
-    def need_update(self) -> bool:
-        """Whether it changed since it was last flushed."""
-        return self._unchanged != self.serialize_to_string()
-
-    def flush(self) -> None:
-        """Take it for unchanged from here on."""
-        self._unchanged = self.serialize_to_string()
-
-    def cached_hash_str(self) -> str:
-        """A text that is equal for equal programs; flushes."""
-        import hashlib
-
-        self.flush()
-        return hashlib.sha256(self._unchanged or b"").hexdigest()
-
-    def get_feed_target_names(self) -> list[str]:
-        """The names of what operators named "feed" give."""
-        return [
-            name for op in self.blocks[0].operators if op.type() == "feed" for name in op.output_arg_names()
-        ]
-
-    def get_fetch_target_names(self) -> list[str]:
-        """The names of what operators named "fetch" take."""
-        return [
-            name for op in self.blocks[0].operators if op.type() == "fetch" for name in op.input_arg_names()
-        ]

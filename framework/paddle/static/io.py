@@ -270,10 +270,15 @@ def load_vars(
     """Take variables from what `save_vars` wrote; with neither `dirname` nor a file, from bytes in `filename`.
 
     Raises:
+        TypeError: `main_program` is no program.
         InputError: a file is not there.
         RuntimeError: a variable has another shape.
         FormatError: a file is damaged.
     """
+    if main_program is not None and not isinstance(main_program, Program):
+        raise TypeError(
+            f"The type of input main_program is invalid, expected type is Program, but received {type(main_program)}"
+        )
     targets = sorted(_selected(main_program, vars, predicate), key=lambda one: one.name)
     if filename is None:
         for one in targets:

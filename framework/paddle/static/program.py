@@ -24,7 +24,7 @@ from framework.paddle.static.block import Block as Block
 from framework.paddle.static.block import Frame, find_parameter, keep, keep_parameter
 from framework.paddle.static.block import declare as declare
 from framework.paddle.static.described_program import add_described, describe, take_added_operators
-from framework.paddle.static.descriptions import ProgramDesc
+from framework.paddle.static.program_description import ProgramDesc
 from framework.paddle.static.recorded_operations import AssignOp as AssignOp
 from framework.paddle.static.recorded_operations import CallOp as CallOp
 from framework.paddle.static.recorded_operations import StepOp as StepOp

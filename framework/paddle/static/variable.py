@@ -97,6 +97,21 @@ class Variable(Tensor):
         first, other = (tuple(free if size == -1 else int(size) for size in listed) for free in SIZES)
         self.__dict__["_array"] = Symbol(first, other, self._value.dtype, self)
 
+    @property
+    def type(self) -> str:
+        """What it is: "VarType.LOD_TENSOR", or what `Block.create_var` was told."""
+        return self.__dict__.get("_kind", "VarType.LOD_TENSOR")
+
+    def to_string(self, throw_on_error: bool, with_details: bool = False) -> str:
+        """Its description in lines."""
+        lines = [
+            f"name: {self.name}",
+            f"type: {self.type}",
+            f"dtype: {self.dtype.name}",
+            f"shape: {self.shape}",
+        ]
+        return "\n".join([*lines, f"persistable: {self.persistable}", f"stop_gradient: {self.stop_gradient}"])
+
     def numpy(self, *args: object) -> np.ndarray:
         raise ValueNeeded(self, state.defer)
 
@@ -115,6 +130,7 @@ class Variable(Tensor):
         )
 
     def detach(self) -> Tensor:
+        assert self.type == "VarType.LOD_TENSOR", "only variables of LOD_TENSOR can be detached"
         from framework import paddle
 
         result = paddle.assign(self)

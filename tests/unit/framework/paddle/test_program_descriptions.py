@@ -45,11 +45,11 @@ def test_bytes_of_a_description_hold_all_of_it():
     program = ProgramDesc()
     block, body = program.block(0), program.append_block(program.block(0))
     reader, rows = block.var(b"reader"), block.var("rows")
-    reader.set_type("READER")
+    reader.set_type("VarType.READER")
     reader.set_shapes([[2, -1], [3]])
     reader.set_dtypes([paddle.int32, paddle.float64])
     reader.set_lod_levels([1, 2])
-    rows.set_type("SELECTED_ROWS")
+    rows.set_type("VarType.SELECTED_ROWS")
     rows.set_shape([5, 8])
     op = block.append_op()
     op.set_type("test")
@@ -214,3 +214,60 @@ def test_steps_of_optimizers_say_which_of_them_run():
         run(program, feed=feed, fetch_list=[program.ops[0]])
     with pytest.raises(ValueError, match="All targets"):
         program._prune(None)  # type: ignore[arg-type]
+
+
+def test_a_number_selects_what_is_given_on():
+    from framework.paddle.static.nn.control_flow import select_input, select_output
+
+    from framework import paddle
+
+    program = paddle.static.Program()
+    with paddle.static.program_guard(program, paddle.static.Program()):
+        x, mask = paddle.static.data("x", [2]), paddle.static.data("mask", [1], "int32")
+        x.stop_gradient = False
+        outputs = [program.global_block().create_var(shape=[2]) for _ in range(3)]
+        select_output(x, outputs, mask)
+        y = select_input(outputs, mask)
+        (gradient,) = paddle.static.gradients(y * y, x)
+        wide = select_input([x, paddle.concat([x, x])], mask)
+        with pytest.raises(TypeError, match="int32"):
+            select_input([x, x], x)
+        with pytest.raises(TypeError, match="list"):
+            select_output(x, x, mask)  # type: ignore[arg-type]
+    assert wide.shape == (-1,)
+    run = paddle.static.Executor().run
+    for number in range(2):
+        feed = {"x": np.float32([1, 2]), "mask": np.int32([number])}
+        values = run(program, feed=feed, fetch_list=[y, gradient, outputs[1], wide])
+        assert [value.tolist() for value in values[:3]] == [[1, 2], [2, 4], [1, 2] if number else [0, 0]]
+        assert values[3].tolist() == [1, 2] * (number + 1)
+
+
+def test_the_core_lists_operators_and_measures_them():
+    from framework import paddle
+    from framework.paddle.base import core
+
+    program = paddle.static.Program()
+    with paddle.static.program_guard(program, paddle.static.Program()):
+        paddle.mean(paddle.ones([4, 4]))
+    costs = core.CostModel().profile_measure(program, paddle.static.Program(), "cpu", ["time"])
+    assert 0 < costs.get_op_time_ms(1) <= costs.get_whole_time_ms()
+    phi, older = core._get_all_register_op_kernels("phi"), core._get_all_register_op_kernels("fluid")
+    assert phi["sign"] and "sign" not in older and older["beam_search"]
+    assert {"while", "beam_search", "sign"} <= set(core.get_all_op_names())
+    with pytest.raises(ValueError, match="library"):
+        core.get_all_op_names("other")
+    scope, tensor = core.Scope(), core.LoDTensor([[2, 2]])
+    tensor.set(np.ones((4, 1)), None)
+    core.set_feed_variable(scope, tensor, "feed", 0)
+    assert core.get_fetch_variable(scope, "feed", 0).recursive_sequence_lengths() == [[2, 2]]
+    with pytest.raises(TypeError, match="main_program"):
+        paddle.static.io.load_vars(None, "", "program")  # type: ignore[arg-type]
+    block = program.global_block()
+    (block.create_var("x", [3]), block.create_var("x@GRAD", [1]), block.create_var("y@GRAD", [1]))
+    paddle.base.backward._infer_var_data_type_shape_("x@GRAD", block)
+    assert block.var("x@GRAD").shape == (3,)
+    with pytest.warns(UserWarning, match="FP32"):
+        paddle.base.backward._infer_var_data_type_shape_("y@GRAD", block)
+    with pytest.raises(TypeError, match="int8"):
+        paddle.static.Print(block.create_var("z", [1], "int8"))
