@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from framework.core.axes import per_axis
-from framework.core.dtypes import precision
+from framework.core.dtypes import precision, wide_type
 from framework.core.errors import ShapeError
 from framework.nn.functional import conv_groups, lowering, winograd
 from framework.nn.functional.channel_sums import channel_sums
@@ -135,7 +135,7 @@ def _depthwise_bwd(stride: Pair, pads: Pads, dilation: Pair, saved: Operands, dy
     kernel = w.shape[:2]
     size = x.shape[1:3]
     views = shift_views(pad_edges(x, pads), kernel, stride, dilation, dy.shape[1:3])
-    wide = [(view * dy).astype(jnp.float32) for view in views]
+    wide = [(view * dy).astype(wide_type(dy.dtype)) for view in views]
     # A row of the kernel in one pass: more sums at a time do not fit into the registers.
     rows = [channel_sums(wide[at : at + kernel[1]]) for at in range(0, len(wide), kernel[1])]
     dw = jnp.stack([total for row in rows for total in row]).reshape(w.shape).astype(w.dtype)

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from framework.core.dtypes import wide_type
 from framework.core.errors import ShapeError
 from framework.nn.functional.losses import check_reduction, reduce_loss
 from framework.nn.functional.lowering import jitted
@@ -46,7 +47,9 @@ def _ctc_loss(
 ) -> jax.Array:
     steps, batch, _ = logits.shape
     length = labels.shape[1]
-    logs = jax.nn.log_softmax(logits.astype(jnp.float32), -1)
+    # Of one type with positions and counts, whatever integers jax has by default.
+    input_lengths, label_lengths = input_lengths.astype(jnp.int32), label_lengths.astype(jnp.int32)
+    logs = jax.nn.log_softmax(logits.astype(wide_type(logits.dtype)), -1)
 
     # The states: blank, label 0, blank, label 1, ..., blank.
     states = jnp.full((batch, 2 * length + 1), blank, jnp.int32).at[:, 1::2].set(labels.astype(jnp.int32))
@@ -62,15 +65,15 @@ def _ctc_loss(
         return jnp.where((t < input_lengths)[:, None], moved, alpha), None
 
     start = jnp.where(position < 2, emitted[0], _NEVER)
-    alpha, _ = lax.scan(step, start, (emitted[1:], jnp.arange(1, steps)))
+    alpha, _ = lax.scan(step, start, (emitted[1:], jnp.arange(1, steps, dtype=jnp.int32)))
 
-    end = 2 * label_lengths[:, None].astype(jnp.int32)
+    end = 2 * label_lengths[:, None]
     last_label = jnp.where(end > 0, _pick(alpha, jnp.maximum(end - 1, 0)), _NEVER)
     loss = -_log_sum(_pick(alpha, end), last_label)[:, 0]
 
     # A label that does not fit into its sequence (equal neighbours need a blank between them) has no alignment.
-    inside = jnp.arange(1, length)[None] < label_lengths[:, None]
-    repeats = ((labels[:, 1:] == labels[:, :-1]) & inside).sum(1)
+    inside = jnp.arange(1, length, dtype=jnp.int32)[None] < label_lengths[:, None]
+    repeats = ((labels[:, 1:] == labels[:, :-1]) & inside).sum(1, dtype=jnp.int32)
     fits = (label_lengths + repeats <= input_lengths) & (input_lengths > 0)
     loss = jnp.where(fits, loss, 0.0)
     if norm_by_times:

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from framework.core.dtypes import wide_type
 from framework.core.errors import ShapeError
 from framework.nn.functional.losses import _check as check_same_shapes
 from framework.nn.functional.losses import _pick as pick
@@ -205,7 +206,7 @@ def rnnt_loss(
             received=f"input {input.shape}, label {label.shape}, lengths {input_lengths.shape}, {label_lengths.shape}",
             allowed="[N, T, U + 1, V], [N, U], [N], [N]",
         )
-    logs = jax.nn.log_softmax(input.astype(jnp.float32), -1)
+    logs = jax.nn.log_softmax(input.astype(wide_type(input.dtype)), -1)
     skip = logs[..., blank].transpose(1, 0, 2)  # [T, N, U + 1]
     words = jnp.broadcast_to(label[:, None], (*logs.shape[:2], label.shape[1]))
     emit = pick(logs[:, :, :-1], words).transpose(1, 0, 2)  # [T, N, U]
@@ -223,7 +224,7 @@ def rnnt_loss(
         _, rest = lax.scan(step, start[:, 0], (start[:, 1:].T, emits.T))
         return jnp.concatenate([start[:, :1], rest.T], 1)
 
-    far = jnp.full(skip.shape[1:], -1e30, jnp.float32)
+    far = jnp.full(skip.shape[1:], -1e30, skip.dtype)
     first = along(far.at[:, 0].set(0.0), emit[0])
 
     def advance(before: jax.Array, both: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:

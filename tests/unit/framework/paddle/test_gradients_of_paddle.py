@@ -175,3 +175,14 @@ def test_a_leaf_calls_what_waits_for_its_gradient():
         x._reset_grad_inplace_version(reset)
         versions.append(x.grad._inplace_version())
     assert versions == [1, 1, 0]
+
+
+def test_weights_of_depthwise_convolutions_have_gradients_of_float64():
+    rng = np.random.default_rng(0)
+    x, gradient = rng.standard_normal((2, 3, 6, 5)), rng.standard_normal((2, 3, 4, 3))
+    weight = paddle.to_tensor(rng.standard_normal((3, 1, 3, 3)), stop_gradient=False)
+    y = paddle.nn.functional.conv2d(paddle.to_tensor(x), weight, groups=3)
+    y.backward(paddle.to_tensor(gradient))
+    windows = np.lib.stride_tricks.sliding_window_view(x, (4, 3), (2, 3))
+    expected = (windows * gradient[:, :, None, None]).sum((0, 4, 5))
+    np.testing.assert_allclose(weight.grad.numpy()[:, 0], expected, rtol=1e-12)

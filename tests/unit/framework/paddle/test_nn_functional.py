@@ -237,3 +237,17 @@ def test_the_gradient_of_a_distance_whose_gaps_tie(
     np.testing.assert_array_equal(result.numpy(), distance)
     np.testing.assert_array_equal(x.grad.numpy(), gradient)
     np.testing.assert_array_equal(y.grad.numpy(), np.negative(gradient))
+
+
+def test_alignment_losses_of_float64_have_its_digits():
+    logits = np.random.default_rng(0).standard_normal((2, 1, 3))
+    logs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    one, two = (paddle.to_tensor([count], dtype="int32") for count in (1, 2))
+    label = paddle.to_tensor([[1]], dtype="int32")
+    loss = F.ctc_loss(paddle.to_tensor(logits), label, two, one, reduction="none")
+    paths = [logs[0, 0, a] + logs[1, 0, b] for a, b in ((0, 1), (1, 0), (1, 1))]
+    np.testing.assert_allclose(loss.item(), -np.log(np.exp(paths).sum()), rtol=1e-13)
+    loss = F.rnnt_loss(
+        paddle.to_tensor(logits[None, None, :, 0]), label, one, one, fastemit_lambda=0.0, reduction="none"
+    )
+    np.testing.assert_allclose(loss.item(), -(logs[0, 0, 1] + logs[1, 0, 0]), rtol=1e-13)
