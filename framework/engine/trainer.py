@@ -99,7 +99,7 @@ class Trainer:
         self.store = CheckpointStore(folder / CHECKPOINTS, options.keep) if folder else None
         self.batch_size = int(train.batch_size or 1)
         self.steps_per_epoch = len(train)
-        self.total_steps = _length(options, self.steps_per_epoch)
+        self.total_steps = _length(options, train)
         self.stop, self.since_best, self.best_score = False, 0, None
 
         self.partitioner = partitioner or Partitioner()
@@ -523,13 +523,16 @@ def _list(samples: Sequence[object]) -> str:
     return ", ".join(map(str, samples[:8])) + (" …" if len(samples) > 8 else "")
 
 
-def _length(options: TrainOptions, steps_per_epoch: int) -> int:
+def _length(options: TrainOptions, loader: DataLoader) -> int:
+    steps_per_epoch = len(loader)
     if steps_per_epoch == 0:
+        samples = len(cast(Sized, loader.dataset))
         raise ConfigError(
             "the data set has fewer samples than a batch",
             where="data.train",
+            received=f"{samples} samples, batch_size {loader.batch_size}",
             allowed="batch_size up to the number of samples",
-            fix="-o data.train.batch_size=…",
+            fix=f"-o data.train.batch_size={max(1, samples)}",
         )
     if options.iters is not None:
         return options.iters

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,7 +43,9 @@ _CORNER: Mapping[str, tuple[str, ...]] = {
     "height": ("h", "bboxh", "bboxheight", "height"),
 }
 _IGNORED = ("isgroupof", "iscrowd", "difficult")
+_DECIMAL = re.compile(r"-?\d+,\d+")
 _SIDES = ("x0", "y0", "x1", "y1")
+_SEPARATORS = (",", ";", "\t")
 _NAMES = "class-descriptions*.csv"
 _MOST_SHARE = 1.001  # of a side, as tools round
 
@@ -81,10 +84,19 @@ def is_box_table(file: Path) -> bool:
     """Whether the first line of a file has the columns of boxes, or is a row of RetinaNet's."""
     try:
         with file.open(encoding="utf-8-sig", newline="") as lines:
-            first = next(csv.reader([lines.readline(65536)]), [])
+            return _separator(lines.readline(65536)) is not None
     except (OSError, UnicodeDecodeError, csv.Error):
         return False
-    return _columns(first) is not None or _is_plain(first)
+
+
+def _separator(line: str) -> str | None:
+    """What parts the columns of a first line; spreadsheets write semicolons where a comma is the decimal point. None
+    where the line is none of a table of boxes. Raises: csv.Error."""
+    for separator in _SEPARATORS:
+        first = [cell.strip() for cell in next(csv.reader([line], delimiter=separator), [])]
+        if _columns(first) is not None or _is_plain(first):
+            return separator
+    return None
 
 
 def read_box_tables(source: Path, images: Path | None = None) -> AnnotatedSet:
@@ -92,7 +104,8 @@ def read_box_tables(source: Path, images: Path | None = None) -> AnnotatedSet:
 
     The first line names the columns: an image, a class and `xmin, ymin, xmax, ymax` or `x, y, width, height`, in the
     spellings of `_COLUMNS`; without such a line the columns are those of RetinaNet's programs, `image, x1, y1, x2, y2,
-    class`, where the last five are empty for an image without objects. Boxes whose sides are all at most 1 are shares
+    class`, where the last five are empty for an image without objects. Columns are parted by commas, semicolons, with
+    which numbers may have decimal commas, or tabs. Boxes whose sides are all at most 1 are shares
     of the image's sides, as in Open Images, else pixels. Rows marked as a group, a crowd or difficult have `is_valid`
     False; the names behind Open Images' labels stand in class-descriptions.csv. Classes are sorted. Rows without a box
     that can be read are left out and told in `problems`.
@@ -151,7 +164,8 @@ def _read_rows(file: Path) -> list[_Row]:
     lines = read_lines(file, "table of boxes")
     lines[0] = lines[0].removeprefix("\ufeff")
     try:
-        cells = [[cell.strip() for cell in row] for row in csv.reader(lines)]
+        separator = _separator(lines[0]) or ","
+        cells = [[cell.strip() for cell in row] for row in csv.reader(lines, delimiter=separator)]
     except csv.Error as error:
         raise FormatError("the file is no CSV", where=file, received=error) from error
     columns = _columns(cells[0]) if cells else None
@@ -178,6 +192,8 @@ def _read_rows(file: Path) -> list[_Row]:
                 received=",".join(row)[:80],
                 allowed=f"{len(cells[0])} columns",
             )
+        if separator == ";":
+            row = [cell.replace(",", ".") if _DECIMAL.fullmatch(cell) else cell for cell in row]
         read.append(_row(row, columns, where))
     return read
 

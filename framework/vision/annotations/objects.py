@@ -82,14 +82,20 @@ class AnnotatedObject:
 
     def find_outlines(self) -> tuple[np.ndarray, ...]:
         """Its outlines; of a mask those of its parts, without holes."""
-        if self.mask is None:
-            return self.outlines
+        return self.outlines if self.mask is None else self._trace(holes=False)
+
+    def find_rings(self) -> tuple[np.ndarray, ...]:
+        """Its outlines, and of a mask those of its holes too: filled by the even-odd rule they are its pixels."""
+        return self.outlines if self.mask is None else self._trace(holes=True)
+
+    def _trace(self, holes: bool) -> tuple[np.ndarray, ...]:
+        assert self.mask is not None
         padded = np.pad(self.mask, ((0, 1), (0, 1)))  # where pixels of the last row and column end
         contours = [points.astype(np.float64) for points in find_contours(padded, dilate=True)]
         areas = [signed_area(points) for points in contours]
         largest = max(areas, key=abs, default=0.0)
         corner = np.array([round(self.box[0]), round(self.box[1])], np.float64)
-        return tuple(points + corner for points, area in zip(contours, areas) if area * largest > 0)
+        return tuple(points + corner for points, area in zip(contours, areas) if area * largest > 0 or holes)
 
 
 @dataclass(frozen=True, eq=False)

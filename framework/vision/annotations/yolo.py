@@ -448,7 +448,7 @@ def yolo_lines(
     number = {name: index for index, name in enumerate(names)}
     sides = np.array([size_hw[1], size_hw[0]], np.float64)
     for one in objects:
-        outlines = one.find_outlines() if segments else ()
+        outlines = one.find_rings() if segments else ()
         if outlines:
             shares = np.clip(join_outlines(outlines) / sides, 0, 1).reshape(-1)
         else:

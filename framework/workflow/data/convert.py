@@ -351,7 +351,10 @@ def _write_yolo(
             f"{joined} objects of several outlines are written as one: YOLO's format has one an object"
         )
     if segments and (holes := sum(one.has_holes for one in objects)):
-        notes.append(f"the holes of {holes} masks are filled: YOLO's format has one outline an object")
+        notes.append(
+            f"the holes of {holes} masks are joined to their outlines by lines there and back: YOLO's format has one "
+            "outline an object"
+        )
     for image in images:
         assert image.size_hw is not None
         text = "".join(yolo_lines(image.objects, names, image.size_hw, segments=segments))

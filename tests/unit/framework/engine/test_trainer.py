@@ -100,7 +100,7 @@ def test_the_batch_must_be_divisible_and_the_length_known(make):
         make(partitioner=three)
     with pytest.raises(ConfigError, match="nothing says how long to train"):
         make(epochs=None)
-    with pytest.raises(ConfigError, match="fewer samples than a batch"):
+    with pytest.raises(ConfigError, match=r"fewer samples than a batch\n.*received: 3 samples"):
         make(dataset=Points(3))
 
 

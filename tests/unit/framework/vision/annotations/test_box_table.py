@@ -51,8 +51,17 @@ def test_columns_of_several_programs(tmp_path: Path) -> None:
             '"Label","Image Path","X_Max","X_Min","Y_Max","Y_Min"',
             *(f'"{label}","./{name}",{c},{a},{d},{b}' for name, label, (a, b, c, d) in BOXES),
         ),
+        "spreadsheet": (
+            "\ufefffilename;class;xmin;ymin;xmax;ymax",
+            *(f"{name};{label};{a},0;{b},00;{c};{d}" for name, label, (a, b, c, d) in BOXES),
+        ),
+        "tabs": (
+            "filename\tclass\txmin\tymin\txmax\tymax",
+            *("\t".join((name, label, *map(str, box))) for name, label, box in BOXES),
+        ),
     }
     for name, lines in rows.items():
+        assert is_box_table(table(tmp_path / f"{name}.csv", *lines)), name
         assert boxes_of(table(tmp_path / f"{name}.csv", *lines)) == BOXES, name
 
 

@@ -208,6 +208,18 @@ def test_holes_of_a_mask() -> None:
     assert not AnnotatedObject("a", (0, 0, 8, 7)).has_holes
 
 
+def test_lines_of_yolo_keep_the_holes_of_a_mask(tmp_path: Path) -> None:
+    """As general_json2yolo writes them (ultralytics#1862, cvat#7520)."""
+    photo(tmp_path / "a.jpg")
+    mask = np.zeros((50, 100), bool)
+    mask[5:40, 10:60], mask[10:30, 20:40], mask[15:20, 25:35], mask[33:36, 45:50] = True, False, True, False
+    one = AnnotatedObject("a", (0, 0, 100, 50), (), mask)
+    text(tmp_path / "a.txt", next(yolo_lines([one], ["a"], (50, 100), segments=True)))
+    text(tmp_path / "classes.txt", "a\n")
+    read = read_yolo(tmp_path).images[0].objects[0]
+    assert np.count_nonzero(read.fill((50, 100)) != mask) <= 8  # corners of holes are cut by half a pixel
+
+
 def test_the_name_of_a_class_in_the_place_of_its_number(tmp_path: Path) -> None:
     ultralytics(tmp_path, "train: images/train\nval: images/val\nnames: [gun, gun sight]\n")
     text(tmp_path / "labels/val/c.txt", "gun sight 0.5 0.5 0.2 0.2\n")
