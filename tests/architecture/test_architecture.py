@@ -188,6 +188,7 @@ ONLY_HERE = {
     "starlette": ("framework/serving/",),
     "uvicorn": ("framework/serving/",),
     "h11": ("framework/serving/",),
+    "httptools": ("framework/serving/",),
     "prometheus_client": ("framework/serving/",),
     "httpx": ("framework/serving/",),
     "orbax": (

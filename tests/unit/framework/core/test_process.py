@@ -53,7 +53,7 @@ def test_a_quota_of_a_container_counts(
         file = groups / name
         groups.mkdir(exist_ok=True)
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(f"{text}\n")
+        file.write_text(f"{text}\n", encoding="ascii")
     assert cpu_quota(tmp_path, groups) == cpus
     monkeypatch.setattr(process, "cpu_quota", lambda: cpus)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(3)), raising=False)
