@@ -164,6 +164,23 @@ def test_attributes_of_operators_change_what_runs():
         program._copy_param_info_from("program")  # type: ignore[arg-type]
 
 
+def test_a_variable_is_created_once():
+    from framework import paddle
+
+    block = paddle.static.Program().global_block()
+    variable = block.create_var("w", [2, 3], "float64")
+    assert block.create_var("w") is variable and block.create_var("w", [2, 3], "float64") is variable
+    for declared in ({"shape": [3, 2]}, {"dtype": "float32"}):
+        with pytest.raises(ValueError, match="created before"):
+            block.create_var("w", **declared)
+    kinds = paddle.base.core.VarDesc.VarType
+    assert variable.type == kinds.LOD_TENSOR and variable.to_string(True).startswith("name: w")
+    scopes = block.create_var("scopes", type=kinds.STEP_SCOPES)
+    assert scopes.type == kinds.STEP_SCOPES
+    with pytest.raises(AssertionError, match="LOD_TENSOR"):
+        scopes.detach()
+
+
 def test_blocks_and_scopes_of_names():
     from framework import paddle
 
