@@ -125,7 +125,7 @@ class Block:
         self,
         name: str | None = None,
         shape: Sequence[int] | None = None,
-        dtype: DTypeLike = None,
+        dtype: DTypeLike | None = None,
         persistable: bool = False,
         stop_gradient: bool = True,
         type: str = "VarType.LOD_TENSOR",

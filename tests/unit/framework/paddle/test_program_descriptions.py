@@ -234,9 +234,11 @@ def test_steps_of_optimizers_say_which_of_them_run():
 
 
 def test_a_number_selects_what_is_given_on():
-    from framework.paddle.static.nn.control_flow import select_input, select_output
 
     from framework import paddle
+
+    control_flow = paddle.static.nn.control_flow  # type: ignore[attr-defined]
+    select_input, select_output = control_flow.select_input, control_flow.select_output
 
     program = paddle.static.Program()
     with paddle.static.program_guard(program, paddle.static.Program()):
@@ -254,7 +256,7 @@ def test_a_number_selects_what_is_given_on():
     assert wide.shape == (-1,)
     run = paddle.static.Executor().run
     for number in range(2):
-        feed = {"x": np.float32([1, 2]), "mask": np.int32([number])}
+        feed = {"x": np.array([1, 2], np.float32), "mask": np.array([number], np.int32)}
         values = run(program, feed=feed, fetch_list=[y, gradient, outputs[1], wide])
         assert [value.tolist() for value in values[:3]] == [[1, 2], [2, 4], [1, 2] if number else [0, 0]]
         assert values[3].tolist() == [1, 2] * (number + 1)
@@ -281,7 +283,8 @@ def test_the_core_lists_operators_and_measures_them():
     with pytest.raises(TypeError, match="main_program"):
         paddle.static.io.load_vars(None, "", "program")  # type: ignore[arg-type]
     block = program.global_block()
-    (block.create_var("x", [3]), block.create_var("x@GRAD", [1]), block.create_var("y@GRAD", [1]))
+    for name, shape in (("x", [3]), ("x@GRAD", [1]), ("y@GRAD", [1])):
+        block.create_var(name, shape)
     paddle.base.backward._infer_var_data_type_shape_("x@GRAD", block)
     assert block.var("x@GRAD").shape == (3,)
     with pytest.warns(UserWarning, match="FP32"):
