@@ -125,7 +125,7 @@ class Block:
         self,
         name: str | None = None,
         shape: Sequence[int] | None = None,
-        dtype: DTypeLike = None,
+        dtype: DTypeLike | None = None,
         persistable: bool = False,
         stop_gradient: bool = True,
         type: str = "VarType.LOD_TENSOR",
@@ -244,12 +244,12 @@ def find_parameter(name: str) -> Parameter | None:
 def _check_same(variable: Variable, shape: Sequence[int] | None, kind: np.dtype | None) -> None:
     """Raises: ValueError, where a variable is declared again with another shape or another type of elements."""
     before = variable.dtype.name
-    for what, received, known in (
+    for what, received, previous in (
         ("shape", None if shape is None else tuple(shape), tuple(variable.shape)),
         ("data type", None if kind is None else types.of_numpy(kind).name, before),
     ):
-        if received is not None and received != known:
+        if received is not None and received != previous:
             raise ValueError(
-                f"Variable '{variable.name}' has been created before. The previous {what} is {known}, the new {what} "
-                f"is {received}. They are not matched."
+                f"Variable '{variable.name}' has been created before. The previous {what} is {previous}, the new "
+                f"{what} is {received}. They are not matched."
             )

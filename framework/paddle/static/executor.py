@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import jax
 import numpy as np
@@ -49,7 +49,7 @@ class FetchHandler(Protocol):
     def handler(self, res_dict: Mapping[str, np.ndarray | Tensor | LoDTensor], /) -> None: ...
 
 
-Fetched = Tensor | str | Op | list[Tensor | str] | tuple[Tensor | str, ...] | None
+Fetched: TypeAlias = "Tensor | str | Op | Sequence[Fetched] | None"
 
 
 class BuildStrategy:
@@ -239,8 +239,6 @@ def _fetched(program: Program, fetch_list: Fetched) -> list[Tensor]:
         return []
     chosen = _flat(fetch_list)
     named = {t.name: t for t in program.list_vars()} if any(isinstance(v, str) for v in chosen) else {}
-    if others := [v for v in chosen if not isinstance(v, str | Tensor)]:
-        raise ArgumentTypeError("fetch_list holds variables and their names", received=f"{others[0]!r:.60}")
     names = [v for v in chosen if isinstance(v, str) and v not in named]
     named |= {name: one for name in names if (one := program.find_gradient(name)) is not None}
     missing = [name for name in names if name not in named]
@@ -258,25 +256,36 @@ def _split_steps(fetch_list: Fetched) -> tuple[list[Op], Fetched]:
     if not isinstance(fetch_list, list | tuple):
         return _split_steps([fetch_list]) if isinstance(fetch_list, Op) else ([], fetch_list)
     steps: list[Op] = []
-    variables: list[Tensor | str] = []
+    variables: list[Fetched] = []
     for item in fetch_list:
-        minimized = isinstance(item, tuple) and item and isinstance(item[0], list)
-        entries = item[0] if minimized else item
-        listed = list(entries) if isinstance(entries, list | tuple) else [entries]
-        if any(isinstance(one, Op) for one in listed):
-            steps += [one for one in listed if isinstance(one, Op)]
-            entries = [one for one in listed if not isinstance(one, Op)]
-        variables.append(entries)
+        entries = [item]
+        if isinstance(item, list | tuple):
+            minimized = len(item) == 2 and isinstance(item[0], list) and _steps_of(item[0])
+            entries = list(item[0] if minimized else item)  # type: ignore[arg-type]  # without the gradients
+        steps += _steps_of(entries)
+        variables.append([one for one in entries if not isinstance(one, Op)])
     if any(not isinstance(one, StepOp) for one in steps):
         raise TypeError("The operator in fetch_list is not an optimize_op")
     return steps, variables
 
 
+def _steps_of(entries: Sequence[Fetched]) -> list[Op]:
+    return [one for one in entries if isinstance(one, Op)]
+
+
 def _flat(fetches: Fetched) -> list[Tensor | str]:
-    """The variables and names of nested lists in their order."""
-    if not isinstance(fetches, list | tuple):
-        return [] if fetches is None else [fetches]
-    return [item for fetch in fetches for item in _flat(fetch)]
+    """The variables and names of nested lists in their order.
+
+    Raises:
+        ArgumentTypeError: something else is among them.
+    """
+    if isinstance(fetches, Tensor | str):
+        return [fetches]
+    if isinstance(fetches, list | tuple):
+        return [item for fetch in fetches for item in _flat(fetch)]
+    if fetches is not None:
+        raise ArgumentTypeError("fetch_list holds variables and their names", received=f"{fetches!r:.60}")
+    return []
 
 
 def _write_persistent(program: Program, fed: Mapping[str, TensorLike]) -> dict[str, TensorLike]:

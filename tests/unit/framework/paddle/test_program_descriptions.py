@@ -164,6 +164,23 @@ def test_attributes_of_operators_change_what_runs():
         program._copy_param_info_from("program")  # type: ignore[arg-type]
 
 
+def test_a_variable_is_created_once():
+    from framework import paddle
+
+    block = paddle.static.Program().global_block()
+    variable = block.create_var("w", [2, 3], "float64")
+    assert block.create_var("w") is variable and block.create_var("w", [2, 3], "float64") is variable
+    for declared in ({"shape": [3, 2]}, {"dtype": "float32"}):
+        with pytest.raises(ValueError, match="created before"):
+            block.create_var("w", **declared)
+    kinds = paddle.base.core.VarDesc.VarType
+    assert variable.type == kinds.LOD_TENSOR and variable.to_string(True).startswith("name: w")
+    scopes = block.create_var("scopes", type=kinds.STEP_SCOPES)
+    assert scopes.type == kinds.STEP_SCOPES
+    with pytest.raises(AssertionError, match="LOD_TENSOR"):
+        scopes.detach()
+
+
 def test_blocks_and_scopes_of_names():
     from framework import paddle
 
@@ -217,9 +234,11 @@ def test_steps_of_optimizers_say_which_of_them_run():
 
 
 def test_a_number_selects_what_is_given_on():
-    from framework.paddle.static.nn.control_flow import select_input, select_output
 
     from framework import paddle
+
+    control_flow = paddle.static.nn.control_flow  # type: ignore[attr-defined]
+    select_input, select_output = control_flow.select_input, control_flow.select_output
 
     program = paddle.static.Program()
     with paddle.static.program_guard(program, paddle.static.Program()):
@@ -237,7 +256,7 @@ def test_a_number_selects_what_is_given_on():
     assert wide.shape == (-1,)
     run = paddle.static.Executor().run
     for number in range(2):
-        feed = {"x": np.float32([1, 2]), "mask": np.int32([number])}
+        feed = {"x": np.array([1, 2], np.float32), "mask": np.array([number], np.int32)}
         values = run(program, feed=feed, fetch_list=[y, gradient, outputs[1], wide])
         assert [value.tolist() for value in values[:3]] == [[1, 2], [2, 4], [1, 2] if number else [0, 0]]
         assert values[3].tolist() == [1, 2] * (number + 1)
@@ -264,7 +283,8 @@ def test_the_core_lists_operators_and_measures_them():
     with pytest.raises(TypeError, match="main_program"):
         paddle.static.io.load_vars(None, "", "program")  # type: ignore[arg-type]
     block = program.global_block()
-    (block.create_var("x", [3]), block.create_var("x@GRAD", [1]), block.create_var("y@GRAD", [1]))
+    for name, shape in (("x", [3]), ("x@GRAD", [1]), ("y@GRAD", [1])):
+        block.create_var(name, shape)
     paddle.base.backward._infer_var_data_type_shape_("x@GRAD", block)
     assert block.var("x@GRAD").shape == (3,)
     with pytest.warns(UserWarning, match="FP32"):
