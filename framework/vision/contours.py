@@ -75,12 +75,12 @@ def order_corners(quads: np.ndarray) -> np.ndarray:
         ],
         axis=1,
     )
-    turned = ordered[:, [0, 2, 1, 3]]
-    area, other = _signed_areas(ordered), _signed_areas(turned)
+    swapped = ordered[:, [0, 2, 1, 3]]
+    area, other = _signed_areas(ordered), _signed_areas(swapped)
     crosses = np.abs(other) > np.abs(area)  # a quad whose sides cross covers less
     if crosses.any():
-        turned[other < 0] = turned[other < 0][:, [0, 3, 2, 1]]
-        ordered[crosses] = turned[crosses]
+        swapped[other < 0] = swapped[other < 0][:, [0, 3, 2, 1]]
+        ordered[crosses] = swapped[crosses]
     return ordered
 
 
