@@ -59,13 +59,14 @@ def order_corners(quads: np.ndarray) -> np.ndarray:
     """Quads [N, 4, 2], dtype kept, clockwise from the upper of the two leftmost corners.
 
     The two leftmost corners are the left edge and the other two the right one, whatever the order was before. Of two
-    that are equally high the left one counts as the upper.
+    that are equally high the left one counts as the upper. Of a narrow quad that leans, the short sides are the left
+    and the right edge; where rounding has turned one of them, so that sides would cross, it is turned back.
     """
     by_x = np.take_along_axis(quads, np.argsort(quads[:, :, :1], axis=1, kind="stable"), axis=1)
     left, right = by_x[:, :2], by_x[:, 2:]
     left_down = (left[:, 1, 1] >= left[:, 0, 1])[:, None]
     right_down = (right[:, 1, 1] >= right[:, 0, 1])[:, None]
-    return np.stack(
+    ordered = np.stack(
         [
             np.where(left_down, left[:, 0], left[:, 1]),
             np.where(right_down, right[:, 0], right[:, 1]),
@@ -74,6 +75,19 @@ def order_corners(quads: np.ndarray) -> np.ndarray:
         ],
         axis=1,
     )
+    swapped = ordered[:, [0, 2, 1, 3]]
+    area, other = _signed_areas(ordered), _signed_areas(swapped)
+    crosses = np.abs(other) > np.abs(area)  # a quad whose sides cross covers less
+    if crosses.any():
+        swapped[other < 0] = swapped[other < 0][:, [0, 3, 2, 1]]
+        ordered[crosses] = swapped[crosses]
+    return ordered
+
+
+def _signed_areas(quads: np.ndarray) -> np.ndarray:
+    """[N] float64, above 0 where the corners [N, 4, 2] run clockwise, as y points down."""
+    x, y = np.moveaxis(quads.astype(np.float64) - quads[:, :1], 2, 0)
+    return (x * np.roll(y, -1, axis=1) - y * np.roll(x, -1, axis=1)).sum(axis=1) / 2
 
 
 def simplify(points: np.ndarray, tolerance: float) -> np.ndarray:

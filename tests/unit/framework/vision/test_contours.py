@@ -83,6 +83,25 @@ def test_corners_are_ordered_from_any_start_and_direction():
     assert order_corners(np.zeros((0, 4, 2))).shape == (0, 4, 2)
 
 
+def test_narrow_quads_that_lean_do_not_cross():
+    """PaddleOCR#5752; and columns of text whose corners were rounded, of which one in 160 crossed."""
+    quads = np.array(
+        [
+            [[205, 164], [230, 166], [203, 361], [178, 362]],
+            [[474, 228], [484, 227], [508, 546], [497, 546]],
+            [[341, 366], [348, 365], [365, 572], [358, 572]],
+        ],
+        np.float32,
+    )
+
+    def areas(corners: np.ndarray) -> list[float]:
+        one, other = corners[:, 2] - corners[:, 0], corners[:, 3] - corners[:, 1]
+        return (one[:, 0] * other[:, 1] - one[:, 1] * other[:, 0]).tolist()
+
+    assert areas(order_corners(quads)) == areas(quads)  # clockwise, as they are
+    assert areas(order_corners(quads[:, ::-1])) == areas(quads)
+
+
 def test_simplified_drops_points_within_the_tolerance():
     side = np.arange(0, 100)
     square = np.concatenate(

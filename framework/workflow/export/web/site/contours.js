@@ -227,7 +227,10 @@ function rotatingCalipers(hull) {
         Math.atan2(uy, ux),
     ];
 }
-/** Corners clockwise from the upper of the two leftmost; of two that are equally high the left one is the upper. */
+/**
+ * Corners clockwise from the upper of the two leftmost; of two that are equally high the left one is the upper. Where
+ * sides would cross, as of narrow quads that lean and were rounded, the right edge is turned.
+ */
 export function orderCorners(corners) {
     const [a, b, c, d] = corners
         .map((p, i) => ({ p, i }))
@@ -235,7 +238,16 @@ export function orderCorners(corners) {
         .map(({ p }) => p);
     const [upper, lower] = b[1] >= a[1] ? [a, b] : [b, a];
     const [upperRight, lowerRight] = d[1] >= c[1] ? [c, d] : [d, c];
-    return [upper, upperRight, lowerRight, lower];
+    const ordered = [upper, upperRight, lowerRight, lower];
+    const turned = [upper, lowerRight, upperRight, lower];
+    const area = signedArea(turned);
+    if (Math.abs(area) <= Math.abs(signedArea(ordered)))
+        return ordered;
+    return area < 0 ? [upper, lower, upperRight, lowerRight] : turned;
+}
+/** Twice the area, above 0 where the corners run clockwise, as y points down. */
+function signedArea([a, b, c, d]) {
+    return (c[0] - a[0]) * (d[1] - b[1]) - (c[1] - a[1]) * (d[0] - b[0]);
 }
 /** The mean of the map over the pixels that a polygon covers or touches; corners are cut to whole pixels. */
 export function meanInside(map, polygon) {
