@@ -50,6 +50,7 @@ class Handle:
     def __init__(self, name: str, aval: TensorShape) -> None:
         self.name, self._aval = name, aval
         self.value: np.ndarray | None = None
+        self._announced: list[int] | None = None
 
     def copy_from_cpu(self, array: np.ndarray) -> None:
         self.value = self._read(np.array, array)
@@ -70,10 +71,12 @@ class Handle:
                 received=type(array).__name__,
                 allowed="an array, or lists of one length, of numbers or of texts",
             )
+        self._announced = None
         return narrow(value, self.name)
 
     def reshape(self, shape: Sequence[int]) -> None:
-        """Accepted for Paddle's calling sequence: the shape comes with the array."""
+        """Say the shape of the next array, which brings its own: `shape()` gives it until then, as in Paddle."""
+        self._announced = [int(size) for size in shape]
 
     def copy_to_cpu(self) -> np.ndarray:
         """A copy, which may be written to. Raises: ShapeError before the first run."""
@@ -82,6 +85,8 @@ class Handle:
         return np.array(self.value)
 
     def shape(self) -> list[int]:
+        if self._announced is not None:
+            return self._announced
         if self.value is not None:
             return list(self.value.shape)
         return [n if isinstance(n, int) else -1 for n in self._aval.shape]

@@ -172,7 +172,9 @@ def _stored(folder: Path) -> dict[str, dict[str, ocp.metadata.ArrayMetadata]]:
             stored = checkpointer.metadata(folder).item_metadata
     except Exception as error:  # orbax raises anything for damaged files: KeyError, AttributeError
         raise _unreadable(folder, error) from error
-    return stored.tree if stored is not None else {}
+    if stored is None or not stored.tree:  # so orbax reads a description that was cut
+        raise _unreadable(folder, "no arrays are described")
+    return stored.tree
 
 
 def _restore(folder: Path, target: Tree) -> Tree:

@@ -26,6 +26,7 @@ from framework.interop.graph.values import (
     count,
     device_type,
     is_known,
+    is_symbolic,
     is_text,
     reshape,
     shape_of,
@@ -412,6 +413,8 @@ def _wrap(result: Item | jax.Array, order: tuple[int, ...] | None) -> Item:
     if isinstance(result, jax.Array):
         in_order = order is not None and result.ndim == len(order)
         return Value(result, order) if in_order else Value.of(result)  # type: ignore[arg-type]
+    if is_symbolic(result):  # numpy gives one element of an array of sizes bare
+        return np.array(result, object)
     return np.asarray(result) if isinstance(result, np.generic) else result
 
 

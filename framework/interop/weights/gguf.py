@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from framework.interop.source import Source
-from framework.interop.weights.gguf_blocks import BLOCKS, dequantize_blocks
+from framework.interop.weights.gguf_blocks import BLOCKS, OTHER_KINDS, dequantize_blocks
 from framework.interop.weights.lazy_state import LazyArray, LazyState
 from framework.interop.weights.mapped_file import map_source
 
@@ -279,7 +279,7 @@ class _Reader:
             raise self.source.error(
                 f"the tensor {name[:80]!r} is in blocks of a kind that is not read",
                 self.at,
-                received=f"ggml type {code}",
+                received=OTHER_KINDS.get(code, f"ggml type {code}"),
                 allowed=", ".join(BLOCKS),
                 fix="take a file of the same model in Q4_K_M, Q5_K_M, Q6_K, Q8_0, F16 or BF16",
             )

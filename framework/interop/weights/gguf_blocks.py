@@ -1,4 +1,5 @@
-"""The blocks of GGUF files as float32: Q4_0 to Q8_0 in blocks of 32 numbers, the K kinds in blocks of 256.
+"""The blocks of GGUF files as float32: Q4_0 to Q8_0 and IQ4_NL in blocks of 32 numbers, the K kinds and IQ4_XS in
+blocks of 256.
 
 Each function takes the blocks of a tensor as bytes, [blocks, bytes of a block], and gives [blocks, numbers of a block].
 
@@ -132,6 +133,24 @@ def _q6_k(blocks: np.ndarray) -> np.ndarray:
     return (step[..., None] * levels.reshape(-1, 16, 16)).reshape(-1, 256)
 
 
+_UNEVEN = np.array(
+    (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113), np.float32
+)  # the levels of IQ4: closer to one another near 0
+
+
+def _iq4_nl(blocks: np.ndarray) -> np.ndarray:
+    return _half(blocks, 0) * _UNEVEN[_nibbles(blocks[:, 2:]).reshape(-1, 32)]
+
+
+def _iq4_xs(blocks: np.ndarray) -> np.ndarray:
+    """8 groups of 32 with scales of 6 bits, less 32: their two high bits stand before all of the four low ones."""
+    high = _bits(blocks[:, 2:4], 2).swapaxes(-1, -2).reshape(-1, 8)
+    low = _bits(blocks[:, 4:8], 4).swapaxes(-1, -2).reshape(-1, 8)
+    step = _half(blocks, 0) * ((low | high << 4).astype(np.float32) - 32)
+    levels = _UNEVEN[_nibbles(blocks[:, 8:].reshape(-1, 8, 16)).reshape(-1, 8, 32)]
+    return (step[..., None] * levels).reshape(-1, 256)
+
+
 BLOCKS = {
     "F32": Block(0, 1, 4, None, np.dtype("<f4")),
     "F16": Block(1, 1, 2, None, np.dtype("<f2")),
@@ -145,6 +164,8 @@ BLOCKS = {
     "Q4_K": Block(12, 256, 144, _q4_k),
     "Q5_K": Block(13, 256, 176, _q5_k),
     "Q6_K": Block(14, 256, 210, _q6_k),
+    "IQ4_NL": Block(20, 32, 18, _iq4_nl),
+    "IQ4_XS": Block(23, 256, 136, _iq4_xs),
     "I8": Block(24, 1, 1, None, np.dtype("i1")),
     "I16": Block(25, 1, 2, None, np.dtype("<i2")),
     "I32": Block(26, 1, 4, None, np.dtype("<i4")),
@@ -152,6 +173,20 @@ BLOCKS = {
     "BF16": Block(30, 1, 2, None, np.dtype(ml_dtypes.bfloat16)),
 }
 """The kinds that are read, by their names in llama.cpp."""
+OTHER_KINDS = {
+    **{
+        9: "Q8_1",
+        15: "Q8_K",
+        16: "IQ2_XXS",
+        17: "IQ2_XS",
+        18: "IQ3_XXS",
+        19: "IQ1_S",
+        21: "IQ3_S",
+        22: "IQ2_S",
+    },
+    **{27: "I64", 29: "IQ1_M", 34: "TQ1_0", 35: "TQ2_0", 39: "MXFP4", 40: "NVFP4"},
+}
+"""Those that are not, by ggml's number."""
 _CHUNK = 1 << 14  # blocks that are decoded together: their numbers stay in the cache of the processor
 
 

@@ -26,8 +26,13 @@ def spatial_padding(
 
     SAME pads so that the output has ceil(size / stride) rows, the extra one behind; with a stride of one it needs no
     size, so it exports with symbolic shapes.
+
+    Raises:
+        ShapeError: it is none of these, or a stride is not above 0.
     """
     axes = len(kernel)
+    if any(s < 1 for s in stride):
+        raise ShapeError("strides must be above 0", received=tuple(stride), allowed="whole numbers from 1")
     if isinstance(padding, int):
         return ((padding, padding),) * axes
     if isinstance(padding, str):

@@ -155,6 +155,13 @@ def _istft(
             received="onesided=True, return_complex=True",
             fix="onesided=False",
         )
+    if window is not None and jnp.iscomplexobj(window) and not return_complex:
+        raise AssertedError(
+            "a complex window gives a complex signal",
+            where=where,
+            received=f"a window of {window.dtype}, return_complex=False",
+            fix="return_complex=True, onesided=False",
+        )
     weights = _window(window, width, n_fft, x.real.dtype)
     x, norm = jnp.swapaxes(x, -1, -2), "ortho" if normalized else "backward"
     if return_complex:

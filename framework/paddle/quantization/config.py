@@ -84,10 +84,18 @@ class QuantConfig:
             _check_layer_type(one, "add_type_config")
             self._type2config[one] = SingleLayerConfig(activation, weight)
 
-    def add_qat_layer_mapping(self, source: type[Layer], target: type[Layer]) -> None:
-        """Replace layers of type `source` by `target(layer, config)`."""
-        _check_layer_type(source, "add_qat_layer_mapping")
-        _check_layer_type(target, "add_qat_layer_mapping")
+    def add_qat_layer_mapping(self, source: type[Layer], target: type) -> None:
+        """Replace layers of type `source` by `target(layer, config)`, of any class.
+
+        Raises:
+            AssertionError: `source` is no class of layers, or `target` no class.
+        """
+        for kind, name, base in ((source, "source", Layer), (target, "target", object)):
+            if not (isinstance(kind, type) and issubclass(kind, base)):
+                raise AssertionError(
+                    f"QuantConfig.add_qat_layer_mapping: {name} must be a subclass of {base.__name__}, "
+                    f"received {kind!r}"
+                )
         self._qat_layer_mapping[source] = target
 
     def add_customized_leaf(self, layer_type: type[Layer]) -> None:

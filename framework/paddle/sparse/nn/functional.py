@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import jax.numpy as jnp
+import numpy as np
 
 from framework.paddle._kernel.dispatch import Array, operation
-from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.errors import ShapeError, UnknownMethodError
 from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle.nn import functional as dense
 from framework.paddle.sparse.nn.convolution import conv2d, conv3d, max_pool3d, subm_conv2d, subm_conv3d
@@ -41,23 +42,37 @@ def leaky_relu(x: SparseTensor, negative_slope: float = 0.01, name: str | None =
 
 @operation
 def _softmax_of_groups(values: Array, groups: Array, count: int) -> Array:
-    greatest = jnp.full(count, -jnp.inf, values.dtype).at[groups].max(values)
+    shape = (count, *values.shape[1:])
+    greatest = jnp.full(shape, -jnp.inf, values.dtype).at[groups].max(values)
     powers = jnp.exp(values - greatest[groups])
-    return powers / jnp.zeros(count, values.dtype).at[groups].add(powers)[groups]
+    return powers / jnp.zeros(shape, values.dtype).at[groups].add(powers)[groups]
 
 
 def softmax(x: SparseTensor, axis: int = -1, name: str | None = None) -> SparseTensor:
-    """The softmax of the kept elements of each row, along the last axis."""
-    if axis not in (-1, x.ndim - 1):
-        raise ShapeError(
-            "the softmax of a sparse Tensor runs along its last axis",
-            where="paddle.sparse.nn.functional.softmax",
-            received=f"axis={axis} of {x.ndim} dimensions",
+    """The softmax of the kept elements along an axis; of compressed rows along the last one.
+
+    Raises:
+        ShapeError: there is no such axis.
+        UnknownMethodError: compressed rows, and not the last axis.
+    """
+    where = "paddle.sparse.nn.functional.softmax"
+    if not -x.ndim <= axis < x.ndim:
+        raise ShapeError("there is no such axis", where=where, received=axis, allowed=f"below {x.ndim}")
+    along = axis % x.ndim
+    if x.is_sparse_csr() and along != x.ndim - 1:
+        raise UnknownMethodError(
+            "the softmax of compressed rows runs along the last axis",
+            where=where,
+            received=axis,
+            fix="call to_sparse_coo() first",
         )
     coo = x.coo()
-    rows = coo.flat() // x.shape[-1]
-    count = int(rows.max()) + 1 if rows.size else 0
-    return x.like(_softmax_of_groups(x.values(), rows, count))
+    if along >= len(coo.positions):  # of a dense axis; the first one of the values counts the elements
+        return x.like(dense.softmax(x.values(), along - len(coo.positions) + 1))
+    others = np.delete(coo.positions, along, 0)
+    _, groups = np.unique(others, axis=1, return_inverse=True)
+    count = int(groups.max()) + 1 if groups.size else 0
+    return x.like(_softmax_of_groups(x.values(), groups.reshape(-1), count))
 
 
 _complete(__name__)

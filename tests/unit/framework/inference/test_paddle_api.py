@@ -57,7 +57,8 @@ def test_handles(folder: Path):
     assert (b.shape(), b.type()) == ([-1, 4], "float32")
     for name, array in (("b", batch(2, 7)), ("a", batch(2, 3)), ("scale", SCALE)):
         handle = predictor.get_input_handle(name)
-        handle.reshape(array.shape)
+        handle.reshape([len(array), *array.shape[1:]])
+        assert handle.shape() == list(array.shape)  # before there are values, as in Paddle
         handle.copy_from_cpu(array)
     assert predictor.run() is True
     out = predictor.get_output_handle("out").copy_to_cpu()

@@ -54,3 +54,5 @@ def test_damaged_metadata(tmp_path: Path, text: str) -> None:
     (folder / "_METADATA").write_text(text, encoding="utf-8")
     with pytest.raises(FormatError, match="cannot be read"):
         load_arrays(folder)
+    with pytest.raises(FormatError, match="cannot be read"):
+        load_sharded(folder, {"params": {"w": jnp.ones(3)}})

@@ -111,3 +111,15 @@ def test_repr():
 def test_errors(run, message):
     with pytest.raises(ShapeError, match=message):
         run()
+
+
+def test_strides_are_above_zero():
+    x, weight = jnp.ones((1, 4, 4, 1)), jnp.ones((1, 1, 2, 2))
+    for run in (
+        lambda: F.max_pool2d(x, 2, stride=0),
+        lambda: F.avg_pool2d(x, 0),
+        lambda: F.conv2d(x, weight, stride=(1, 0)),
+        lambda: F.conv2d_transpose(x, weight, stride=0),
+    ):
+        with pytest.raises(ShapeError, match="strides must be above 0"):
+            run()

@@ -124,6 +124,9 @@ def test_a_signal_comes_back_from_its_short_transforms() -> None:
     np.testing.assert_allclose(paddle.signal.istft(terms, 16, window=window).numpy(), signal, atol=1e-10)
     with pytest.raises(ShapeError, match="not determined"):
         paddle.signal.istft(terms, 16, window=window, center=False)
+    both_sides = paddle.concat([terms, terms[:, :7]], 1)
+    with pytest.raises(AssertionError, match="complex window"):
+        paddle.signal.istft(both_sides, 16, window=window.astype("complex128"), onesided=False)
 
 
 def test_messages_along_edges() -> None:

@@ -206,3 +206,15 @@ def test_a_layer_may_have_attributes_of_any_name() -> None:
                 setattr(self, name, self.create_parameter([1]))
 
     assert list(Own().astype("float64").state_dict()) == ["_state", "_cast", "_named", "_forget"]
+
+
+def test_layers_are_mapped_to_any_class() -> None:
+    class Quantised:
+        pass
+
+    config = quantization.QuantConfig(activation=None, weight=None)
+    config.add_qat_layer_mapping(nn.Conv2D, Quantised)
+    assert config.qat_layer_mappings[nn.Conv2D] is Quantised
+    for pair in ((Quantised, nn.Conv2D), (nn.Conv2D, 3)):
+        with pytest.raises(AssertionError, match="must be a subclass of"):
+            config.add_qat_layer_mapping(*pair)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import jax
+import jax.export
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 
 from framework.inference.graph_engine import GraphEngine
 from framework.interop.graph.onnx import OPERATORS, resize
@@ -181,3 +183,17 @@ def test_whole_slices_are_scattered(axis: int, reduction: str) -> None:
         session = ort.InferenceSession(content, providers=["CPUExecutionProvider"])
         np.testing.assert_allclose(engine(feed)["y"], session.run(None, feed)[0], rtol=1e-6)
         assert engine._programs[1]
+
+
+def test_a_range_up_to_a_size_that_is_free(open_graph) -> None:
+    """Shape, Gather of one number and Cast, as torch writes arange(x.shape[0]), where the size has no number yet."""
+    nodes = [
+        node("Shape", ["x"], ["sizes"]),
+        node("Gather", ["sizes", "zero"], ["size"]),
+        node("Cast", ["size"], ["limit"], to=TensorProto.INT64),
+        node("Range", ["zero", "limit", "one"], ["y"]),
+    ]
+    layer = open_graph(nodes, [value("x", ["n"])], ["y"], {"zero": np.int64(0), "one": np.int64(1)})
+    free = jax.ShapeDtypeStruct(jax.export.symbolic_shape("n"), np.float32)
+    exported = jax.export.export(jax.jit(lambda x: layer(x)))(free)
+    assert np.asarray(exported.call(np.zeros(4, np.float32))).tolist() == [0, 1, 2, 3]

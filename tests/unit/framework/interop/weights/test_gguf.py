@@ -144,6 +144,27 @@ def test_it_is_loaded_and_saved(tmp_path: Path) -> None:
     assert np.linalg.norm(np.asarray(small.model(ids)) - floats) < 0.1 * np.linalg.norm(floats)
 
 
+def test_blocks_with_uneven_levels(tmp_path: Path) -> None:
+    """IQ4_NL and IQ4_XS, by hand; all levels that are not set are the lowest, -127."""
+    half = np.array([0.5], "<f2").tobytes()
+    small = half + bytes([0xF0, 0x87]) + bytes(14)
+    scales = struct.pack("<H", 2 << 10) + bytes([0, 0, 0x30, 0])  # that of the sixth group is 3 + 16 * 2 - 32
+    large = half + scales + bytes(80) + bytes([0xF0]) + bytes(47)
+    file = read_gguf(write(tmp_path, gguf_bytes({}, {"a": ((32,), 20, small), "b": ((256,), 23, large)})))
+    expected = np.full(32, -63.5, np.float32)
+    expected[[1, 16, 17]] = -5, 56.5, 0.5
+    np.testing.assert_array_equal(file.array("a"), expected)
+    groups = np.full((8, 32), 2032, np.float32)
+    groups[5] = -190.5
+    groups[5, 16] = 169.5
+    np.testing.assert_array_equal(file.array("b"), groups.reshape(-1))
+
+
+def test_a_kind_that_is_not_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="received: IQ2_XS\n"):
+        read_gguf(write(tmp_path, gguf_bytes({}, {"a": ((256,), 17, bytes(74))})))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
