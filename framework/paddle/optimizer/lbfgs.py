@@ -14,6 +14,7 @@ import numpy as np
 from framework.optimizer.rules import Rule
 from framework.paddle._kernel import tape
 from framework.paddle._kernel.arguments import DecayLike, Parameters
+from framework.paddle._kernel.errors import UnknownMethodError
 from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, wrap
 from framework.paddle.optimizer.base import Optimizer
 
@@ -90,7 +91,11 @@ class LBFGS(Optimizer):
         parameters: object = None,
         no_grad_set: object = None,
     ) -> NoReturn:
-        raise NotImplementedError("LBFGS needs a function that computes the loss again: call step(closure)")
+        raise UnknownMethodError(
+            "LBFGS needs a function that computes the loss again",
+            where="paddle.optimizer.LBFGS.minimize",
+            fix="call step(closure)",
+        )
 
     def _gradient(self) -> np.ndarray:
         grads = [
