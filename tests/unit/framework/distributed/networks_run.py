@@ -1,9 +1,9 @@
 """Trains small networks on divisions of devices: `python -m …networks_run NAME STEPS OPTIONS…`.
 
 NAME is one of `NETWORKS`; OPTIONS are those of `parallel:` in JSON, and null is one device. DEVICES in the environment
-says how many devices this process has; the variables of `oar launch` join several processes. OPTIONS "reversed" are one
-device with the samples of each batch in reverse order: sums are re-ordered without any mesh. Prints a JSON line for
-each of the OPTIONS: the losses of the steps.
+says how many devices this process has; the variables of `oar launch` join several processes. OPTIONS "reversed" and
+"rolled" are one device with the samples of each batch in another order: sums are re-ordered without any mesh. Prints a
+JSON line for each of the OPTIONS: the losses of the steps.
 
 With FLOAT64 set, all that is float32 otherwise is computed in float64. Sums in another order then differ by 1e-16
 instead of 1e-7, and no training of a few steps makes that large: what differs is a fault.
@@ -122,17 +122,24 @@ class Small(nn.Layer):
 Network = tuple[nn.Layer, Any, Callable[[np.random.Generator], Any], Optimizer]
 
 
-class Reversed:
-    """A task on batches in reverse order."""
+ORDERS: dict[str, Callable[[Any], Any]] = {
+    "reversed": lambda array: array[::-1],
+    "rolled": lambda array: jnp.roll(array, len(array) // 2, axis=0),
+}
 
-    def __init__(self, task: Any) -> None:
-        self.task = task
+
+class Reordered:
+    """A task on batches in another order."""
+
+    def __init__(self, task: Any, order: str) -> None:
+        self.task, self.order = task, ORDERS[order]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.task, name)
 
     def loss(self, model: nn.Layer, batch: Any) -> Losses:
-        return self.task.loss(model, {name: one[::-1] if one.ndim else one for name, one in batch.items()})
+        reordered = {name: self.order(one) if one.ndim else one for name, one in batch.items()}
+        return self.task.loss(model, reordered)
 
 
 def _classifier(model: nn.Layer, mixup: float = 0.0) -> Network:
@@ -180,9 +187,8 @@ def train(name: str, steps: int, options: dict[str, Any] | str | None) -> list[f
     framework.seed(0)
     model, plain, draw, optimizer = NETWORKS[name]()
     task: Any = plain
-    if options == "reversed":
-        task, options = Reversed(plain), None
-    assert not isinstance(options, str)
+    if isinstance(options, str):
+        task, options = Reordered(plain, options), None
     if os.environ.get("FLOAT64"):
         _widen(model)
     loader = DataLoader(

@@ -3,7 +3,8 @@
 In float64 they agree to 1e-8 after thirty steps, which no fault of a mesh would let them. In float32 sums are
 re-ordered: the statistics of a batch and the gradients of all weights are added up device by device, which differs in
 the last digit, and thirty steps through many normalisations make that grow: ResNet-18 is 15 % away where one device
-takes the samples of each batch in reverse order. What that does is the bar there, and 1e-5 of the first four steps.
+takes the samples of each batch in reverse order. What two other orders do is the bar there (at single steps one of them
+is near by chance), and 1e-5 of the first four steps.
 """
 
 from __future__ import annotations
@@ -95,10 +96,11 @@ def drift(losses: np.ndarray, alone: np.ndarray) -> np.ndarray:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_thirty_steps_in_float32(name: str) -> None:
-    alone, other_order, *others = run(name, 30, [None, "reversed", *MESHES[1:]], wide=False)
+    alone, *others = run(name, 30, [None, "reversed", "rolled", *MESHES[1:]], wide=False)
+    orders, others = others[:2], others[2:]
     for processes in (2, 4):
         others += run(name, 30, [{"fsdp": 2}], wide=False, devices=1, processes=processes)
-    allowed = np.maximum(30 * drift(other_order, alone), 1e-6)
+    allowed = np.maximum(30 * np.max([drift(order, alone) for order in orders], axis=0), 1e-6)
     for row in others:
         assert drift(row, alone)[3] <= 1e-5
         assert (drift(row, alone) <= allowed).all(), (drift(row, alone), allowed)
