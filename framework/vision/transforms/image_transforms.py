@@ -560,10 +560,11 @@ def check_range(
     value: Range, where: str, low: float = float("-inf"), high: float = float("inf")
 ) -> tuple[float, float]:
     """(least, most), both from `low` to `high`. Raises: ConfigError; SettingTypeError where it is no two numbers."""
-    numbers = isinstance(value, list | tuple) and len(value) == 2
-    if numbers and low <= value[0] <= value[1] <= high:
+    kind: type[ConfigError] = ConfigError
+    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:
+        kind = SettingTypeError
+    elif low <= value[0] <= value[1] <= high:
         return float(value[0]), float(value[1])
-    kind = ConfigError if numbers else SettingTypeError
     raise kind(
         "the range must be two ascending numbers",
         where=where,
