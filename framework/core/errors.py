@@ -58,6 +58,10 @@ class ConfigError(OarError, ValueError):
     """A YAML file or a command-line override says something that cannot be bound."""
 
 
+class SettingTypeError(ConfigError, TypeError):
+    """A setting is of another type than it may be, whatever its value."""
+
+
 class FormatError(OarError, ValueError):
     """A file is not what its name or its header promises: truncated, hostile, of another format or version."""
 

@@ -42,6 +42,10 @@ class UnknownMethodError(ShapeError, NotImplementedError):
     """A way of computing that Paddle has not, either."""
 
 
+class MissingBackwardError(errors.OarError, OSError):
+    """A PyLayer says nothing of its gradient: Paddle finds that when it is asked for one, and calls it an OSError."""
+
+
 class DivisorError(ShapeError, ZeroDivisionError):
     """A number that is divided by is 0."""
 

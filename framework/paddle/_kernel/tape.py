@@ -242,18 +242,30 @@ def _running(create_graph: bool) -> Iterator[None]:
 
 def _start(gradients: _Gradients, tensors: Sequence[Tensor], starts: Sequence[Tensor | None]) -> None:
     for tensor, start in zip(tensors, starts, strict=True):
-        if start is not None and start.shape != tensor.shape:
-            raise AssertedError(
-                "the gradient to start with has another shape than its Tensor",
-                where="backward",
-                received=f"gradient {start.shape}, Tensor {tensor.shape}",
-                fix="give a gradient of the Tensor's shape, or none for ones",
-            )
         if start is None:
             first: Cotangent = wrap(_ones(tensor._value)) if gradients.create_graph else _ones(tensor._value)
         else:
+            start = _shaped_start(start, tensor)
             first = start if gradients.create_graph else start._value
         gradients.add(edge_of(tensor), first)
+
+
+def _shaped_start(start: Tensor, tensor: Tensor) -> Tensor:
+    """The gradient to start with in the shape of its Tensor: of a larger one the first numbers, which Paddle reads."""
+    if start.shape == tensor.shape:
+        return start
+    if start.size < tensor.size:
+        raise _shape_error(start, tensor)
+    return start.flatten()[: tensor.size].reshape(tensor.shape)
+
+
+def _shape_error(start: Tensor, tensor: Tensor) -> AssertedError:
+    return AssertedError(
+        "the gradient to start with has another shape than its Tensor",
+        where="backward",
+        received=f"gradient {start.shape}, Tensor {tensor.shape}",
+        fix="give a gradient of the Tensor's shape, or none for ones",
+    )
 
 
 def _as_list(value: object) -> list:
@@ -272,7 +284,7 @@ def backward(
     Raises:
         RuntimeError: a part of the graph was freed by an earlier call without `retain_graph=True`, or a Tensor was
             changed in place whose values a gradient needs.
-        ShapeError: a gradient to start with has another shape than its Tensor.
+        ShapeError: a gradient to start with has fewer numbers than its Tensor.
     """
     roots = _as_list(tensors)
     starts = [None] * len(roots) if grad_tensors is None else _as_list(grad_tensors)
@@ -543,7 +555,9 @@ def clear_grad(tensor: Tensor, set_to_zero: bool = True) -> None:
 
 
 def run_backward(tensor: Tensor, grad_tensor: Tensor | None = None, retain_graph: bool = False) -> None:
-    """`tensor.backward()`: see `backward`."""
+    """`tensor.backward()`: see `backward`. Other than there, the gradient has the Tensor's shape."""
+    if grad_tensor is not None and grad_tensor.shape != tensor.shape:
+        raise _shape_error(grad_tensor, tensor)
     backward([tensor], [grad_tensor], retain_graph)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from framework.paddle._kernel.dtypes import INEXACT
-from framework.paddle._kernel.errors import LeafError, OperandError, ShapeError
+from framework.paddle._kernel.errors import LeafError, MissingBackwardError, OperandError, ShapeError
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.tape import Cotangent, Edge, Node, attach, edge_of, no_grad
 from framework.paddle._kernel.tensor import Tensor, wrap
@@ -63,7 +63,9 @@ class PyLayer(PyLayerContext):
 
     @staticmethod
     def backward(ctx: object, *args: object) -> Any:
-        raise NotImplementedError("a PyLayer needs a static method backward(ctx, ...)")
+        raise MissingBackwardError(
+            "a PyLayer needs a static method backward(ctx, ...)", fix="write it beside forward"
+        )
 
     @classmethod
     def apply(cls, *args: object, **kwargs: object) -> Any:
@@ -93,14 +95,12 @@ class PyLayer(PyLayerContext):
                 continue
             if id(result) in inputs:
                 results[index] = _returned_input(result, id(result) in unmarked)
-            if id(result) not in barred and result._value.dtype in INEXACT:
+            if id(result) not in barred:
                 chosen.append(index)
         # `backward` takes a gradient for each Tensor, and none for what else `forward` returns.
         positions = [index for index, result in enumerate(results) if isinstance(result, Tensor)]
-        differentiable = [results[index] for index in chosen]
-        node = PyLayerNode(
-            cls, ctx, slots, differentiable, len(positions), [positions.index(i) for i in chosen]
-        )
+        tensors = [results[index] for index in positions]
+        node = PyLayerNode(cls, ctx, slots, tensors, [positions.index(i) for i in chosen])
         for position, index in enumerate(chosen):
             attach(results[index], node, position)
         return (tuple(results) if isinstance(outputs, tuple) else results) if multiple else results[0]
@@ -115,6 +115,7 @@ def _returned_input(tensor: Tensor, not_inplace: bool) -> Tensor:
             received=tensor.name,
             fix="return a new Tensor, or call ctx.mark_not_inplace(tensor)",
         )
+    tensor._version += 1
     return tensor
 
 
@@ -131,7 +132,7 @@ def _tensors(slot: Any) -> Iterable[Tensor]:
 class PyLayerNode(Node):
     """Runs the user's `backward` with Tensors."""
 
-    __slots__ = ("chosen", "count", "ctx", "kind", "slots", "specs", "stopped", "wanted")
+    __slots__ = ("chosen", "ctx", "kind", "slots", "specs", "stopped", "wanted")
 
     def __init__(
         self,
@@ -139,7 +140,6 @@ class PyLayerNode(Node):
         ctx: PyLayer,
         slots: Sequence[object],
         outputs: Sequence[Tensor],
-        count: int,
         chosen: Sequence[int],
     ) -> None:
         self.wanted = [
@@ -151,8 +151,8 @@ class PyLayerNode(Node):
             for t, flag in zip(_tensors(slot), flags, strict=True)
             if flag
         ]
-        super().__init__(edges, len(outputs))
-        self.kind, self.count, self.chosen = kind, count, tuple(chosen)
+        super().__init__(edges, len(chosen))
+        self.kind, self.chosen = kind, tuple(chosen)
         self.ctx: PyLayer | None = ctx
         self.slots = [isinstance(slot, Tensor) for slot in slots]
         self.stopped = [isinstance(slot, Tensor) and slot.stop_gradient for slot in slots]
@@ -161,13 +161,10 @@ class PyLayerNode(Node):
     def pull(self, cotangents: Sequence[Cotangent | None], create_graph: bool) -> Sequence[Cotangent | None]:
         ctx = self.ctx
         assert ctx is not None
-        given: list[Tensor | None] = [None] * self.count
-        for index, cotangent, (shape, dtype) in zip(self.chosen, cotangents, self.specs, strict=True):
+        given: list[Tensor | None] = [None] * len(self.specs)
+        for index, cotangent in zip(self.chosen, cotangents, strict=True):
             if cotangent is not None:
                 given[index] = cotangent if isinstance(cotangent, Tensor) else wrap(cotangent)
-            elif ctx.materialize_grads:
-                with x64():
-                    given[index] = wrap(jnp.zeros(shape, dtype))
         if ctx.materialize_grads:
             self._fill(given)
         returned = self.kind.backward(ctx, *given)
@@ -196,11 +193,11 @@ class PyLayerNode(Node):
                 )
 
     def _fill(self, given: list[Tensor | None]) -> None:
-        """Zeros for outputs that are not differentiable; their shape is not kept, so one element."""
-        for index, value in enumerate(given):
-            if value is None:
+        """Zeros for the outputs that have no gradient."""
+        for index, (shape, dtype) in enumerate(self.specs):
+            if given[index] is None:
                 with x64():
-                    given[index] = wrap(jnp.zeros((1,), self.specs[0][1]))
+                    given[index] = wrap(jnp.zeros(shape, dtype))
 
     def _distributed(self, gradients: Sequence[Any], create_graph: bool) -> Iterator[Cotangent | None]:
         name = self.kind.__name__

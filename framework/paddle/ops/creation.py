@@ -167,9 +167,9 @@ def ones_like(x: Tensor, dtype: DTypeLike | None = None, name: str | None = None
 
 
 @checked
-def empty_like(x: Tensor, dtype: DTypeLike | None = None, name: str | None = None) -> Tensor:
+def empty_like(x: Tensor | np.ndarray, dtype: DTypeLike | None = None, name: str | None = None) -> Tensor:
     """A Tensor like `x` whose values say nothing."""
-    return _like(x, 0, dtype)
+    return _like(wrap(as_array(x)) if isinstance(x, np.ndarray) else x, 0, dtype)
 
 
 @takes_variables

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from framework.core.errors import ConfigError, ShapeError
+from framework.core.errors import ConfigError, SettingTypeError, ShapeError
 from framework.core.host_rng import host_rng
 from framework.vision.transforms import functional as F
 from framework.vision.transforms.array_backend import Color
@@ -559,10 +559,13 @@ class RandomErasing(BaseTransform):
 def check_range(
     value: Range, where: str, low: float = float("-inf"), high: float = float("inf")
 ) -> tuple[float, float]:
-    """(least, most), both from `low` to `high`. Raises: ConfigError."""
-    if isinstance(value, Sequence) and len(value) == 2 and low <= value[0] <= value[1] <= high:
+    """(least, most), both from `low` to `high`. Raises: ConfigError; SettingTypeError where it is no two numbers."""
+    kind: type[ConfigError] = ConfigError
+    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:
+        kind = SettingTypeError
+    elif low <= value[0] <= value[1] <= high:
         return float(value[0]), float(value[1])
-    raise ConfigError(
+    raise kind(
         "the range must be two ascending numbers",
         where=where,
         received=value,

@@ -140,6 +140,8 @@ def dropout(
         return x
     if training:
         return _dropout(x, p, axis, mode)
+    if axis is not None and mode == "upscale_in_train":
+        return x
     return _unchanged(x) if mode == "upscale_in_train" else _scaled(x, 1 - p)
 
 
@@ -173,7 +175,9 @@ def alpha_dropout(x: Tensor, p: float = 0.5, training: bool = True, name: str | 
     """Dropout that keeps mean 0 and variance 1 of what a SELU gives."""
     if not 0 <= p <= 1:
         raise ShapeError("alpha_dropout: p is a probability", received=p, allowed="0 to 1")
-    return _alpha_dropout(x, float(p)) if training and p else _unchanged(x)
+    if not training:
+        return x
+    return _alpha_dropout(x, float(p)) if p else _unchanged(x)
 
 
 # Padding and windows

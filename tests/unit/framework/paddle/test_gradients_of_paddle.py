@@ -186,3 +186,42 @@ def test_weights_of_depthwise_convolutions_have_gradients_of_float64():
     windows = np.lib.stride_tricks.sliding_window_view(x, (4, 3), (2, 3))
     expected = (windows * gradient[:, :, None, None]).sum((0, 4, 5))
     np.testing.assert_allclose(weight.grad.numpy()[:, 0], expected, rtol=1e-12)
+
+
+class _Whole(paddle.autograd.PyLayer):
+    @staticmethod
+    def forward(ctx, x):
+        return (x * 2).astype("int64"), x * 3
+
+    @staticmethod
+    def backward(ctx, whole, gradient):
+        assert (whole.shape, whole.dtype) == ([2], paddle.int64)  # zeros, though nothing was computed of it
+        return gradient * 3
+
+
+class _Forward(paddle.autograd.PyLayer):
+    @staticmethod
+    def forward(ctx, x):
+        return x
+
+
+def test_layers_of_python_with_whole_numbers_and_without_a_backward():
+    x = paddle.to_tensor([1.0, 2.0], stop_gradient=False)
+    whole, product = _Whole.apply(x)
+    assert not whole.stop_gradient
+    product.sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0]
+    factor = x * 2
+    assert _Forward.apply(factor) is factor and factor.inplace_version == 1
+    with pytest.raises(OSError, match="backward"):
+        factor.sum().backward()
+
+
+def test_of_a_larger_gradient_to_start_with_the_first_numbers_are_read():
+    x = paddle.to_tensor([0.5, 1.0], stop_gradient=False)
+    paddle.autograd.backward([x * x], [paddle.to_tensor([[1.0, 2.0], [3.0, 4.0]])])
+    assert x.grad.tolist() == [1.0, 4.0]
+    (largest,) = paddle.grad([x.max()], [x], [paddle.to_tensor([7.0, 8.0])])
+    assert largest is not None and largest.tolist() == [0.0, 7.0]
+    with pytest.raises(AssertionError, match="another shape"):
+        paddle.grad([x * x], [x], [paddle.ones([1])])

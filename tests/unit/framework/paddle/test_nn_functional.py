@@ -182,6 +182,13 @@ def test_dropout_in_inference_passes_gradients() -> None:
     np.testing.assert_array_equal(x.grad.numpy(), np.full((2, 3), 2.0))
 
 
+def test_what_inference_does_not_change_is_returned_arrays_too() -> None:
+    for drop, shape in ((F.dropout2d, (1, 2, 1, 1)), (F.dropout3d, (1, 1, 1, 1, 1)), (F.alpha_dropout, (2,))):
+        array = np.ones(shape, np.float32)
+        assert drop(array, 0.5, training=False) is array  # type: ignore[arg-type]
+    assert paddle.empty_like(array, "float64").dtype == paddle.float64
+
+
 def test_in_place_activations_replace_their_input() -> None:
     x = tensor(4)
     y = x * 1.0

@@ -205,6 +205,15 @@ def test_messages(call: Callable[[], Any], message: str) -> None:
         call()
 
 
+@pytest.mark.parametrize(
+    "kind", [T.BrightnessTransform, T.ContrastTransform, T.SaturationTransform, T.HueTransform]
+)
+def test_a_range_that_is_no_two_numbers_is_a_type_error_as_of_paddle(kind: Callable[[Any], object]) -> None:
+    for value in ("0.1", [0.1], None):
+        with pytest.raises(TypeError, match="two ascending numbers"):
+            kind(value)
+
+
 def test_a_crop_larger_than_the_image_says_what_to_do() -> None:
     with pytest.raises(ShapeError, match="pad_if_needed"):
         T.RandomCrop(60)(IMAGE)
