@@ -33,7 +33,16 @@ EXPECTED = [("user", "Hi"), ("assistant", "Yes"), ("user", "So"), ("assistant", 
                 for role, text in EXPECTED
             ]
         },
+        {"messages": [{"from": role.title(), "content": text} for role, text in EXPECTED]},
+        {"messages": [{"role": role, "value": text} for role, text in EXPECTED]},
+        {
+            "messages": [  # a table with both forms
+                *({"role": r, "content": t, "from": None, "value": None} for r, t in EXPECTED[:2]),
+                *({"role": None, "content": None, "from": r, "value": t} for r, t in EXPECTED[2:]),
+            ]
+        },
         {"instruction": "So", "input": "", "output": "No", "history": [["Hi", "Yes"]]},
+        {"instruction": "", "input": "So", "output": "No", "history": [["Hi", "Yes"]]},
         {"src": ["Hi", "So"], "tgt": ["Yes", "No"]},
         {"prompt": [{"role": r, "content": t} for r, t in EXPECTED[:3]], "completion": "No"},
     ],
@@ -54,6 +63,8 @@ def test_system_tools_and_inputs() -> None:
     }
     chat = read_conversation({"messages": [call], "tools": json.dumps(tools)}, "")
     assert chat.tools == tuple(tools) and chat.messages[0]["content"] == ""
+    said = {"role": "assistant", "content": "x", "tool_calls": None}  # templates ask whether there are calls
+    assert read_conversation({"messages": [said]}, "").messages == ({"role": "assistant", "content": "x"},)
 
 
 @pytest.mark.parametrize(
