@@ -146,7 +146,7 @@ def read_chat(fields: Fields) -> ChatWork:
     if fields.get("reasoning_effort") is not None:
         template["reasoning_effort"] = get_value(fields, "reasoning_effort", str, "")
     logprobs, top = get_value(fields, "logprobs", bool, False), get_int(fields, "top_logprobs", 0, 20)
-    if top is not None and not logprobs:
+    if top and not logprobs:  # as vLLM has it: 0 asks for nothing
         raise field_error("top_logprobs", top, "logprobs to be true")
     most = get_int(fields, "max_completion_tokens", 1)
     shared = _read_shared(fields, most, (top or 0) if logprobs else None)
@@ -290,9 +290,11 @@ def _read_tools(fields: Fields) -> tuple[list[Mapping[str, JSON]], str | None]:
             raise field_error(
                 f"tools[{number}]", tool, '{"type": "function", "function": {"name": …, "parameters": {…}}}'
             )
-        if not isinstance(function.get("parameters", {}), dict):
+        if not isinstance(function.get("parameters"), dict | None):
             raise field_error(f"tools[{number}].function.parameters", function["parameters"], "a JSON schema")
-        tools.append(tool)
+        # Templates ask whether there is a description: null, as clients write what they were not given, is none.
+        present = {key: value for key, value in function.items() if value is not None}
+        tools.append({**tool, "function": present})
     names = [str(tool["function"]["name"]) for tool in tools if isinstance(tool["function"], dict)]
     choice = fields.get("tool_choice")
     if isinstance(choice, dict):
