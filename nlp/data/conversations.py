@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from framework.core.errors import FormatError
 from framework.core.types import JSON
-from nlp.data.json_files import parse_json
+from nlp.data.json_files import parse_json, present_fields
 
 Message = Mapping[str, object]
 """{"role": "system" | "user" | "assistant" | "tool", "content": a text, or what a template takes besides}"""
@@ -49,6 +49,7 @@ class Conversation:
 
 def read_conversation(fields: Mapping[str, object], where: str) -> Conversation:
     """Raises: FormatError, where the object has none of the forms above, or an entry is no text."""
+    fields = present_fields(fields)
     tools = fields.get("tools")
     if isinstance(tools, str):
         tools = parse_json(tools, f"{where}: tools") if tools.strip() else None
@@ -133,10 +134,10 @@ def chat_messages(entries: Sequence[object], where: str) -> list[Message]:
     return messages
 
 
-def _in_one_form(entry: dict[str, object]) -> dict[str, object]:
+def _in_one_form(entry: Mapping[str, object]) -> dict[str, object]:
     """A message with OpenAI's keys alone, or ShareGPT's: tables give each message the keys of all, null where it has
     none, and some files name who speaks as one form and what is said as the other."""
-    present = {name: value for name, value in entry.items() if value is not None}
+    present = present_fields(entry)
     if "role" in present and "content" not in present and "value" in present:
         present["content"] = present.pop("value")
     if "from" in present and "role" not in present and "value" not in present and "content" in present:

@@ -283,6 +283,22 @@ def test_pairs_in_each_form() -> None:
         read_pair({"src": ["Q"], "tgt": ["A"], "response": ["B", "G"], "sort": [0, 1]}, "")
 
 
+def test_fields_that_are_null_are_missing() -> None:
+    both = {"conversations": None, "prompt": None, "completion": None, "label": None}
+    pair = {**both, "instruction": "Q", "chosen": "G", "rejected": "B"}
+    assert read_pair(pair, "").prompt[0]["content"] == "Q"
+    judged = {**both, "prompt": "Q", "response": "G", "kto_tag": 1.0}  # so a table with nulls has true
+    assert read_judged(judged, "").answers[0][1] is True
+    chat = {**both, "prompt": "Q", "response": "G"}
+    assert [one["content"] for one in read_conversation(chat, "").messages] == ["Q", "G"]
+
+
+@pytest.mark.parametrize("label", [-1, 2, "true", None])
+def test_a_label_that_is_neither_true_nor_false_is_refused(label: object) -> None:
+    with pytest.raises(FormatError, match="no answer with a label"):
+        read_judged({"prompt": "Q", "completion": "G", "label": label}, "")
+
+
 def test_labelled_answers_in_each_form() -> None:
     for fields in (
         {"prompt": "Q", "completion": "G", "label": True},
