@@ -23,7 +23,7 @@ from framework.core.bounded import DATASET, decode, read_bytes
 from framework.core.errors import FormatError, InputError
 from nlp.data.json_files import read_entries
 
-_TEXTS = ("text", "content", "sentence")
+_TEXTS = ("text", "content", "sentence", "data")  # the last of doccano from 1.6 on
 _ENTITIES = ("entities", "spans", "label", "labels", "annotation", "annotations", "ner")
 _STARTS, _ENDS = ("start", "start_offset", "begin"), ("end", "end_offset")
 _LABELS, _QUOTES = ("label", "labels", "entity", "tag", "type"), ("text", "value")

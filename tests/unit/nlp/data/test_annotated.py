@@ -49,6 +49,7 @@ LABEL_STUDIO = [
 ]
 FORMS = {
     "doccano": json.dumps({"id": 1, "text": TEXT, "label": SPANS}) + "\n\n",
+    "doccano 1.8": {"id": 1, "data": TEXT, "label": SPANS},
     "doccano with relations": {
         "text": TEXT,
         "relations": [],
