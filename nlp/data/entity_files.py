@@ -129,7 +129,9 @@ def _first_list(fields: Mapping[str, object]) -> list[object]:
     for value in fields.values():
         if isinstance(value, list) and value and all(_entities(item) for item in value):
             return value
-    return []
+    # Of no form that is read: each becomes a problem, so that the text is not learned as one without entities.
+    objects = (value for value in fields.values() if isinstance(value, list) and value)
+    return next((value for value in objects if all(isinstance(item, dict) for item in value)), [])
 
 
 def _results(task: Mapping[str, object]) -> list[object]:

@@ -133,6 +133,13 @@ def test_what_cannot_be_tagged_is_counted(tmp_path: Path, caplog: pytest.LogCapt
     assert len(report.faults()["entities or answers that do not fit"]) == 7
 
 
+def test_annotations_of_no_form_that_is_read_are_said(tmp_path: Path) -> None:
+    triples = {"sentence": TEXT, "spo": [{"head": {"name": "Ann", "position": [0, 3]}, "relation": "in"}]}
+    entries = [{"text": TEXT, "label": SPANS}, triples]
+    (problem,) = AnnotatedText(write(tmp_path / "a.json", entries)).problems
+    assert "entry 2" in problem and "position" in problem
+
+
 def test_long_texts_are_divided(tmp_path: Path) -> None:
     text = "One is here. Ann lives there. Ann Lee is in Oslo. End"
     spans = [(13, 16, "P"), (30, 37, "P"), (44, 48, "L"), (24, 33, "W")]
