@@ -331,6 +331,11 @@ class Trainer:
         scores: dict[str, float] = {}
         options, self._waited = self.options, 0.0
         self._mark = time.perf_counter(), self.step, 0.0
+        if left := self.total_steps % self._accumulate:
+            log.warning(
+                f"the last {left} of {self.total_steps} batches train nothing: a step takes the gradients of "
+                f"{self._accumulate} (optim.accumulate), and training ends before there are as many again"
+            )
         for callback in self.callbacks:
             callback.on_begin(self)
         try:

@@ -39,8 +39,12 @@ class ShardedWriter:
 
         Args:
             finish: Called by process 0, in another thread, when all processes have written their parts.
+
+        Raises:
+            InputError: the tree holds no array, or one of no elements, which orbax cannot write.
         """
         self.wait()
+        _check_sizes(folder, tree)
         self._busy = True
         self._checkpointer.save(folder.absolute(), args=ocp.args.StandardSave(tree))
         if finish is not None and jax.process_index() == 0:
@@ -77,7 +81,7 @@ def save_sharded(folder: str | Path, tree: object) -> Path:
     """Write a pytree of arrays to a new folder; it appears whole or not at all. All processes call it.
 
     Raises:
-        InputError: the folder is there already.
+        InputError: the folder is there already, or the tree holds no array, or one of no elements.
     """
     folder = Path(folder).absolute()
     if folder.exists():
@@ -193,6 +197,23 @@ def _unreadable(folder: Path, received: object) -> FormatError:
         allowed="a folder that save_sharded wrote, whole",
         fix=_FIX,
     )
+
+
+def _check_sizes(folder: Path, tree: object) -> None:
+    """Raises: InputError, where orbax would refuse the tree when it has begun to write it."""
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    empty = [f"{jax.tree_util.keystr(path)}: {np.shape(leaf)}" for path, leaf in leaves if not np.size(leaf)]
+    if empty or not leaves:
+        more = f" and {len(empty) - 5} more" if len(empty) > 5 else ""
+        raise InputError(
+            "a sharded checkpoint cannot hold arrays of no elements"
+            if empty
+            else "there is no array to write",
+            where=folder,
+            received="; ".join(empty[:5]) + more if empty else "an empty tree",
+            allowed="arrays with an element at least",
+            fix="leave them out of the tree, and make them anew when it is read" if empty else None,
+        )
 
 
 def _compare(folder: Path, stored: object, target: object) -> None:

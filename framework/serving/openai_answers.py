@@ -305,13 +305,14 @@ class Envelope:
         """An object up to its choices."""
         return _dump(self.write([])).removesuffix("]}")
 
-    def event(self, choice: Mapping[str, JSON], with_usage: bool) -> bytes:
+    def event(self, choice: Mapping[str, JSON], with_usage: bool, usage: Usage | None = None) -> bytes:
         """A server-sent event with one choice; what all of a stream have in common is written once.
 
         Args:
             with_usage: The last event has the usage, so that the others say that they have none.
+            usage: The tokens so far, where this event has them, too.
         """
-        end = '],"usage":null}' if with_usage else "]}"
+        end = f'],"usage":{_dump(usage.to_dict() if usage else None)}}}' if with_usage else "]}"
         return _event(self._start + _dump(choice) + end)
 
     def write(
@@ -365,11 +366,13 @@ class ChoicesAnswer:
 
     Args:
         with_usage: Whether a stream ends with the number of tokens.
+        usage: What is counted while the texts are written, where each event has it (vLLM's continuous_usage_stats).
     """
 
     envelope: Envelope
     choices: Sequence[ChatChoice] | Sequence[CompletionChoice]
     with_usage: bool
+    usage: Usage | None = None
 
     @property
     def reasoning_tokens(self) -> int:
@@ -386,7 +389,7 @@ class ChoicesAnswer:
         return self.choices[number].add(delta)
 
     def write(self, content: Mapping[str, JSON]) -> bytes:
-        return self.envelope.event(content, self.with_usage)
+        return self.envelope.event(content, self.with_usage, self.usage)
 
     def end(self, usage: Usage) -> Iterable[bytes]:
         if self.with_usage:

@@ -66,6 +66,7 @@ class TextWork:
             many as the model's context has room for. 0: a completion is the prompt alone.
         constraint: What the text has to be; see TextGenerator.start.
         usage: Whether a stream ends with the number of tokens.
+        continuous_usage: Whether each event of such a stream has the number so far.
         logprobs: Alternatives of each token, 0 or more; None: no logarithms.
     """
 
@@ -76,6 +77,7 @@ class TextWork:
     default_tokens: int | None
     stream: bool
     usage: bool
+    continuous_usage: bool
     logprobs: int | None
     constraint: tuple[str, JSON] | None
 
@@ -144,7 +146,7 @@ def read_chat(fields: Fields) -> ChatWork:
     if fields.get("reasoning_effort") is not None:
         template["reasoning_effort"] = get_value(fields, "reasoning_effort", str, "")
     logprobs, top = get_value(fields, "logprobs", bool, False), get_int(fields, "top_logprobs", 0, 20)
-    if top is not None and not logprobs:
+    if top and not logprobs:  # as vLLM has it: 0 asks for nothing
         raise field_error("top_logprobs", top, "logprobs to be true")
     most = get_int(fields, "max_completion_tokens", 1)
     shared = _read_shared(fields, most, (top or 0) if logprobs else None)
@@ -230,7 +232,9 @@ def _read_shared(
     if fields.get("stream_options") is not None and not stream:
         raise field_error("stream_options", stream_options, "stream to be true")
     if unknown := set(stream_options) - {"include_usage", "continuous_usage_stats", "include_obfuscation"}:
-        raise field_error("stream_options", sorted(unknown)[0], "include_usage")
+        raise field_error("stream_options", sorted(unknown)[0], "include_usage, continuous_usage_stats")
+    usage = get_value(stream_options, "include_usage", bool, False)
+    continuous = get_value(stream_options, "continuous_usage_stats", bool, False)
     return TextWork(
         model=model_name(fields),
         options=options,
@@ -238,7 +242,8 @@ def _read_shared(
         max_tokens=max_tokens if most is None else most,
         default_tokens=default,
         stream=stream,
-        usage=get_value(stream_options, "include_usage", bool, False),
+        usage=usage,
+        continuous_usage=usage and continuous,  # as vLLM has it: alone it asks for nothing
         logprobs=logprobs,
         constraint=_read_constraint(fields),
     )
@@ -285,9 +290,11 @@ def _read_tools(fields: Fields) -> tuple[list[Mapping[str, JSON]], str | None]:
             raise field_error(
                 f"tools[{number}]", tool, '{"type": "function", "function": {"name": …, "parameters": {…}}}'
             )
-        if not isinstance(function.get("parameters", {}), dict):
+        if not isinstance(function.get("parameters"), dict | None):
             raise field_error(f"tools[{number}].function.parameters", function["parameters"], "a JSON schema")
-        tools.append(tool)
+        # Templates ask whether there is a description: null, as clients write what they were not given, is none.
+        present = {key: value for key, value in function.items() if value is not None}
+        tools.append({**tool, "function": present})
     names = [str(tool["function"]["name"]) for tool in tools if isinstance(tool["function"], dict)]
     choice = fields.get("tool_choice")
     if isinstance(choice, dict):

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from framework.core.errors import FormatError
 from framework.core.types import JSON
-from nlp.data.json_files import parse_json
+from nlp.data.json_files import parse_json, present_fields
 
 Message = Mapping[str, object]
 """{"role": "system" | "user" | "assistant" | "tool", "content": a text, or what a template takes besides}"""
@@ -49,6 +49,7 @@ class Conversation:
 
 def read_conversation(fields: Mapping[str, object], where: str) -> Conversation:
     """Raises: FormatError, where the object has none of the forms above, or an entry is no text."""
+    fields = present_fields(fields)
     tools = fields.get("tools")
     if isinstance(tools, str):
         tools = parse_json(tools, f"{where}: tools") if tools.strip() else None
@@ -106,7 +107,8 @@ def chat_messages(entries: Sequence[object], where: str) -> list[Message]:
                 received=repr(entry)[:80],
                 allowed="role, content",
             )
-        role = _ROLES.get(str(entry.get("role", entry.get("from"))))
+        entry = _in_one_form(entry)
+        role = _ROLES.get(str(entry.get("role", entry.get("from"))).lower())
         if role is None:
             roles = ", ".join(_ROLES)
             raise FormatError(
@@ -130,6 +132,17 @@ def chat_messages(entries: Sequence[object], where: str) -> list[Message]:
         else:
             messages.append(_message(role, entry.get("value"), message_where))
     return messages
+
+
+def _in_one_form(entry: Mapping[str, object]) -> dict[str, object]:
+    """A message with OpenAI's keys alone, or ShareGPT's: tables give each message the keys of all, null where it has
+    none, and some files name who speaks as one form and what is said as the other."""
+    present = present_fields(entry)
+    if "role" in present and "content" not in present and "value" in present:
+        present["content"] = present.pop("value")
+    if "from" in present and "role" not in present and "value" not in present and "content" in present:
+        present["value"] = present.pop("content")
+    return present
 
 
 def _calls(entry: Mapping[str, object]) -> dict[str, object]:
@@ -198,7 +211,7 @@ def _alpaca(fields: Mapping[str, object], where: str) -> list[Message]:
     more = fields.get("input")
     requested = fields["instruction"]
     if isinstance(more, str) and more and isinstance(requested, str):
-        requested = f"{requested}\n{more}"
+        requested = f"{requested}\n{more}" if requested else more
     return [*messages, _message("user", requested, where), _message("assistant", fields["output"], where)]
 
 

@@ -23,7 +23,7 @@ from framework.core.bounded import DATASET, decode, read_bytes
 from framework.core.errors import FormatError, InputError
 from nlp.data.json_files import read_entries
 
-_TEXTS = ("text", "content", "sentence")
+_TEXTS = ("text", "content", "sentence", "data")  # the last of doccano from 1.6 on
 _ENTITIES = ("entities", "spans", "label", "labels", "annotation", "annotations", "ner")
 _STARTS, _ENDS = ("start", "start_offset", "begin"), ("end", "end_offset")
 _LABELS, _QUOTES = ("label", "labels", "entity", "tag", "type"), ("text", "value")
@@ -129,7 +129,9 @@ def _first_list(fields: Mapping[str, object]) -> list[object]:
     for value in fields.values():
         if isinstance(value, list) and value and all(_entities(item) for item in value):
             return value
-    return []
+    # Of no form that is read: each becomes a problem, so that the text is not learned as one without entities.
+    objects = (value for value in fields.values() if isinstance(value, list) and value)
+    return next((value for value in objects if all(isinstance(item, dict) for item in value)), [])
 
 
 def _results(task: Mapping[str, object]) -> list[object]:

@@ -59,6 +59,11 @@ def read_objects(path: Path) -> Iterator[tuple[str, Mapping[str, object]]]:
         yield where, entry
 
 
+def present_fields(fields: Mapping[str, object]) -> dict[str, object]:
+    """Those that are not null: tables, and what is written from them, give each entry the fields of all."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
 def parse_json(text: str, where: str) -> object:
     """Raises: FormatError, where the text is no JSON."""
     try:

@@ -25,7 +25,7 @@ from framework.io.dataset import LazyDataset
 from framework.text.transforms import load_tokenizer
 from nlp.data.chat import ChatRenderer, ChatValues, break_chat, open_renderer, tokens_of_chat
 from nlp.data.conversations import Message, as_messages, chat_messages
-from nlp.data.json_files import read_objects
+from nlp.data.json_files import present_fields, read_objects
 from nlp.data.packing import TokenText
 
 _log = logging.getLogger("oar")
@@ -59,6 +59,7 @@ class JudgedEntry(NamedTuple):
 
 def read_pair(fields: Mapping[str, object], where: str) -> JudgedEntry:
     """Raises: FormatError, where the entry is no pair."""
+    fields = present_fields(fields)
     if "response" in fields and "sort" in fields:
         prompt, answers = _paddle_answers(fields, where)
         if len(answers) != 2 or answers[0][1] == answers[1][1]:
@@ -88,6 +89,7 @@ def read_pair(fields: Mapping[str, object], where: str) -> JudgedEntry:
 
 def read_judged(fields: Mapping[str, object], where: str) -> JudgedEntry:
     """Raises: FormatError, where the entry is no answer with a label."""
+    fields = present_fields(fields)
     if "response" in fields and "sort" in fields:
         prompt, answers = _paddle_answers(fields, where)
         if len(answers) == 1:
@@ -99,11 +101,11 @@ def read_judged(fields: Mapping[str, object], where: str) -> JudgedEntry:
         answer is None and prompt and prompt[-1]["role"] == "assistant"
     ):  # a conversation that ends with the answer
         prompt, answer = prompt[:-1], [dict(prompt[-1])]
-    if answer is None or prompt is None or not isinstance(label, bool | int):
+    if answer is None or prompt is None or label not in (False, True):
         raise FormatError(
             "the entry is no answer with a label",
             where=where,
-            received=f"keys {', '.join(fields) or 'none'}",
+            received=f"keys {', '.join(fields) or 'none'}; label {label!r}"[:160],
             allowed="prompt, completion and label (true or false); src, response and sort; messages and kto_tag",
         )
     return JudgedEntry(prompt, [(_answer(answer, where), bool(label))], where)
@@ -150,7 +152,7 @@ def _prompt(fields: Mapping[str, object], where: str) -> list[Message] | None:
             return first + chat_messages(turns, where)
     instruction, more = fields.get("instruction"), fields.get("input")
     if isinstance(instruction, str):
-        text = f"{instruction}\n{more}" if isinstance(more, str) and more else instruction
+        text = "\n".join(one for one in (instruction, more) if isinstance(one, str) and one)
         return first + as_messages(text, "user", where)
     return None
 

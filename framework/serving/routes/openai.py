@@ -80,7 +80,7 @@ async def chat(request: Request) -> Response:
         choices = [
             ChatChoice(number, reader, work.logprobs is not None) for number, reader in enumerate(readers)
         ]
-        return _Texts(texts, ChoicesAnswer(envelope, choices, work.usage), Usage(len(prompt.ids)))
+        return _choices(texts, envelope, choices, work, Usage(len(prompt.ids)))
 
     kind = "chat.completion.chunk" if work.stream else "chat.completion"
     envelope = Envelope.make(kind, "chatcmpl", work.model)
@@ -150,7 +150,7 @@ async def completions(request: Request) -> Response:
                 choice.finish_reason = "length"
         else:
             texts = _start(generator, prompts, work, work.constraint)
-        return _Texts(texts, ChoicesAnswer(envelope, choices, work.usage), Usage(sum(map(len, prompts))))
+        return _choices(texts, envelope, choices, work, Usage(sum(map(len, prompts))))
 
     envelope = Envelope.make("text_completion", "cmpl", work.model)
     return await _answer(request, model, work, work.n * len(work.prompts), begin)
@@ -232,6 +232,17 @@ class _Texts:
         self.usage.cached = sum(one.cached_tokens for one in self.requests[::n])
         self.usage.reasoning = self.answer.reasoning_tokens
         return self.usage
+
+
+def _choices(
+    requests: Sequence[TextRequest],
+    envelope: Envelope,
+    choices: Sequence[ChatChoice] | Sequence[CompletionChoice],
+    work: TextWork,
+    usage: Usage,
+) -> _Texts:
+    counted = usage if work.continuous_usage else None
+    return _Texts(requests, ChoicesAnswer(envelope, choices, work.usage, counted), usage)
 
 
 async def _read(request: Request, read: Callable[[Mapping[str, JSON]], W]) -> tuple[ServedGenerator, W]:

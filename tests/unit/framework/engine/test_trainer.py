@@ -230,6 +230,15 @@ def test_accumulation_is_one_large_batch(make):
     assert trainer.step == 12 and int(trainer.state.optimizer["step"]) == 6
 
 
+def test_batches_that_accumulation_leaves_over_are_said(make, caplog):
+    for each, is_said in ((5, True), (4, False)):
+        caplog.clear()
+        trainer = make(epochs=2, optimizer=Momentum(0.1, 0.0, accumulate=each), dropout=0.0)
+        trainer.stop = True  # before the first step, which would be compiled
+        trainer.fit()
+        assert ("the last 2 of 12 batches train nothing" in caplog.text) == is_said
+
+
 def test_float16_skips_steps_that_overflow(make):
     rows = Rows()
     trainer = make(callbacks=[rows], epochs=2, amp="float16")

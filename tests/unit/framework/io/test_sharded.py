@@ -46,6 +46,14 @@ def test_errors(tmp_path: Path) -> None:
         load_sharded(folder, {**written, "w": jnp.zeros((2, 2))})
 
 
+def test_what_orbax_cannot_write_is_refused_before_a_folder_is_begun(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no elements\n.*\['w'\]\['b'\]: \(0, 4\)\n"):
+        save_sharded(tmp_path / "a", {"w": {"a": jnp.ones(3), "b": jnp.zeros((0, 4))}})
+    with pytest.raises(InputError, match="no array to write"):
+        save_sharded(tmp_path / "a", {"w": {}})
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     "text", ["{}", "[]", "7", '{"tree_metadata": 7}', '{"tree_metadata": {"a": {}}}', "{"]
 )

@@ -94,6 +94,18 @@ def test_a_stream(client: Any) -> None:
     assert reasons == ["length", "length"]
 
 
+@pytest.mark.parametrize("usage", [True, False])
+def test_a_stream_counts_in_each_event_where_it_is_asked_to(client: Any, usage: bool) -> None:
+    options = {"include_usage": usage, "continuous_usage_stats": True}
+    counts = [one.usage for one in ask(client, stream=True, stream_options=options, n=2, max_tokens=4)]
+    if not usage:  # as vLLM has it
+        assert counts == [None] * len(counts)
+        return
+    completions = [one.completion_tokens for one in counts]
+    assert completions == sorted(completions) and completions[0] == 0 and completions[-2:] == [8, 8]
+    assert len({one.prompt_tokens for one in counts}) == 1 and counts[0].prompt_tokens > 8
+
+
 def test_logprobs(client: Any) -> None:
     answer = ask(client, seed=3, logprobs=True, top_logprobs=2, max_tokens=3)
     scores = answer.choices[0].logprobs.content

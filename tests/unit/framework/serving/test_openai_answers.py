@@ -93,6 +93,14 @@ def test_a_malformed_call_of_the_history_does_not_end_the_chat(
     assert "cut" not in caplog.text  # the log holds nothing that users write
 
 
+def test_what_asks_for_nothing_is_taken() -> None:
+    function = {"name": "f", "description": None, "parameters": None, "strict": None}
+    tools = [{"type": "function", "function": function}]
+    messages = [{"role": "user", "content": "a"}]
+    work = read_chat({"model": "m", "messages": messages, "tools": tools, "top_logprobs": 0})  # type: ignore[dict-item]
+    assert work.tools == [{"type": "function", "function": {"name": "f"}}] and work.logprobs is None
+
+
 @pytest.mark.parametrize("usage", [False, True])
 def test_an_event_is_the_object_as_json(usage: bool) -> None:
     envelope = Envelope.make("chat.completion.chunk", "chatcmpl", 'a "model" \u00e9]}')

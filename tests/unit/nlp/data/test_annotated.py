@@ -49,6 +49,7 @@ LABEL_STUDIO = [
 ]
 FORMS = {
     "doccano": json.dumps({"id": 1, "text": TEXT, "label": SPANS}) + "\n\n",
+    "doccano 1.8": {"id": 1, "data": TEXT, "label": SPANS},
     "doccano with relations": {
         "text": TEXT,
         "relations": [],
@@ -130,6 +131,13 @@ def test_what_cannot_be_tagged_is_counted(tmp_path: Path, caplog: pytest.LogCapt
     assert f"{path}: 7 entities" in caplog.text
     report = validate_dataset(data)
     assert len(report.faults()["entities or answers that do not fit"]) == 7
+
+
+def test_annotations_of_no_form_that_is_read_are_said(tmp_path: Path) -> None:
+    triples = {"sentence": TEXT, "spo": [{"head": {"name": "Ann", "position": [0, 3]}, "relation": "in"}]}
+    entries = [{"text": TEXT, "label": SPANS}, triples]
+    (problem,) = AnnotatedText(write(tmp_path / "a.json", entries)).problems
+    assert "entry 2" in problem and "position" in problem
 
 
 def test_long_texts_are_divided(tmp_path: Path) -> None:

@@ -33,7 +33,16 @@ EXPECTED = [("user", "Hi"), ("assistant", "Yes"), ("user", "So"), ("assistant", 
                 for role, text in EXPECTED
             ]
         },
+        {"messages": [{"from": role.title(), "content": text} for role, text in EXPECTED]},
+        {"messages": [{"role": role, "value": text} for role, text in EXPECTED]},
+        {
+            "messages": [  # a table with both forms
+                *({"role": r, "content": t, "from": None, "value": None} for r, t in EXPECTED[:2]),
+                *({"role": None, "content": None, "from": r, "value": t} for r, t in EXPECTED[2:]),
+            ]
+        },
         {"instruction": "So", "input": "", "output": "No", "history": [["Hi", "Yes"]]},
+        {"instruction": "", "input": "So", "output": "No", "history": [["Hi", "Yes"]]},
         {"src": ["Hi", "So"], "tgt": ["Yes", "No"]},
         {"prompt": [{"role": r, "content": t} for r, t in EXPECTED[:3]], "completion": "No"},
     ],
@@ -54,6 +63,8 @@ def test_system_tools_and_inputs() -> None:
     }
     chat = read_conversation({"messages": [call], "tools": json.dumps(tools)}, "")
     assert chat.tools == tuple(tools) and chat.messages[0]["content"] == ""
+    said = {"role": "assistant", "content": "x", "tool_calls": None}  # templates ask whether there are calls
+    assert read_conversation({"messages": [said]}, "").messages == ({"role": "assistant", "content": "x"},)
 
 
 @pytest.mark.parametrize(
@@ -270,6 +281,22 @@ def test_pairs_in_each_form() -> None:
         read_pair({"prompt": "Q"}, "")
     with pytest.raises(FormatError, match="fit together"):
         read_pair({"src": ["Q"], "tgt": ["A"], "response": ["B", "G"], "sort": [0, 1]}, "")
+
+
+def test_fields_that_are_null_are_missing() -> None:
+    both = {"conversations": None, "prompt": None, "completion": None, "label": None}
+    pair = {**both, "instruction": "Q", "chosen": "G", "rejected": "B"}
+    assert read_pair(pair, "").prompt[0]["content"] == "Q"
+    judged = {**both, "prompt": "Q", "response": "G", "kto_tag": 1.0}  # so a table with nulls has true
+    assert read_judged(judged, "").answers[0][1] is True
+    chat = {**both, "prompt": "Q", "response": "G"}
+    assert [one["content"] for one in read_conversation(chat, "").messages] == ["Q", "G"]
+
+
+@pytest.mark.parametrize("label", [-1, 2, "true", None])
+def test_a_label_that_is_neither_true_nor_false_is_refused(label: object) -> None:
+    with pytest.raises(FormatError, match="no answer with a label"):
+        read_judged({"prompt": "Q", "completion": "G", "label": label}, "")
 
 
 def test_labelled_answers_in_each_form() -> None:
