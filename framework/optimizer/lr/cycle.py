@@ -65,7 +65,7 @@ class LinearWarmup(LRScheduler):
             return own
         if total_steps == 1:  # it would have no rate but `start_lr`, which is 0 most often
             _log.warning(
-                "the warmup is left out, as the training has one step; more of train.epochs make it longer"
+                "the warmup is left out, as the training has one step; a larger train.epochs makes it longer"
             )
             return Constant(float(self.inner.resolve(1, steps_per_epoch).at(0)))
         if own.warmup_steps >= total_steps:
