@@ -63,6 +63,11 @@ class LinearWarmup(LRScheduler):
         assert isinstance(own, LinearWarmup)
         if not self.inner.open_ends():
             return own
+        if total_steps == 1:  # it would have no rate but `start_lr`, which is 0 most often
+            _log.warning(
+                "the warmup is left out, as the training has one step; a larger train.epochs makes it longer"
+            )
+            return Constant(float(self.inner.resolve(1, steps_per_epoch).at(0)))
         if own.warmup_steps >= total_steps:
             # A run of a few steps, as a first try of own data is, still has to learn something.
             shorter = max(1, total_steps // 10)

@@ -21,7 +21,7 @@ from framework.vision import masks, polygons
 from framework.vision.dataset_files import abbreviate, read_annotations, read_image
 from framework.vision.image import SUFFIXES, read_bytes
 from framework.workflow.data.commands import check_new, write_whole
-from framework.workflow.data.labelme_shapes import NO_AREA, read_kind, read_mask, read_outline
+from framework.workflow.data.labelme_shapes import NO_AREA, is_unfinished, read_kind, read_mask, read_outline
 
 
 class LabelmeReport(NamedTuple):
@@ -33,7 +33,7 @@ class LabelmeReport(NamedTuple):
     """Objects of each class."""
     image_count: int
     left_out: Mapping[str, int]
-    """Shapes without an area, by what they are: "line crack"."""
+    """Shapes without an area, by what they are: "line crack", or "leaf whose points do not make a polygon"."""
     renamed: Sequence[str] = ()
     """The .json files whose `imagePath` is not there, but an image of their own name."""
 
@@ -70,8 +70,9 @@ def convert_labelme(source: str | Path, output: str | Path) -> LabelmeReport:
     `imageData` holds where there is no such file, or the one beside the .json that has its name; it is copied as it is,
     and named after its .json. Polygons,
     rectangles, turned ones, circles and masks become objects with an outline, or run lengths, and a box; those of one
-    label and one `group_id` are parts of one object. Lines, line strips and points have no area: they are left out and
-    counted. Classes are numbered from 1 in the order of their names. Images without a .json are left out.
+    label and one `group_id` are parts of one object. Lines, line strips, points and polygons of fewer than three points
+    have no area: they are left out and counted. Classes are numbered from 1 in the order of their names. Images
+    without a .json are left out.
 
     Raises:
         InputError: there is no .json, a field of one is missing or of the wrong type (all faults of shapes in one
@@ -208,6 +209,9 @@ def _read_objects(
             kind, group = read_kind(shape, where), read_integer(shape, "group_id", where, default=None)
             if kind in NO_AREA:
                 left_out[f"{kind} {label}"] += 1
+                continue
+            if is_unfinished(shape, kind, where):
+                left_out[f"{label} whose points do not make a polygon"] += 1
                 continue
             one = objects.setdefault(number if group is None else (label, group), _Object(label, [], []))
             if kind == "mask":

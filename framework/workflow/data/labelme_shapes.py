@@ -48,6 +48,11 @@ def read_points(shape: Mapping[str, JSON], where: str) -> np.ndarray:
     return np.array(points, np.float64).reshape(-1, 2)
 
 
+def is_unfinished(shape: Mapping[str, JSON], kind: str, where: str) -> bool:
+    """Whether a shape is a polygon of too few points, as a stray click leaves one. Raises: InputError."""
+    return kind == "polygon" and len(read_points(shape, where)) < _OUTLINES[kind][0]
+
+
 def read_outline(shape: Mapping[str, JSON], kind: str, where: str) -> np.ndarray:
     """[N, 2]: the outline of a shape that has one. Raises: InputError, where the points do not make one."""
     points = read_points(shape, where)

@@ -87,6 +87,13 @@ def test_a_warmup_longer_than_the_training_is_shortened(caplog: pytest.LogCaptur
     assert lr.LinearWarmup(lr.CosineAnnealingDecay(0.1), 5, 0.0, 0.1).resolve(1).at(1) == pytest.approx(0.1)
 
 
+def test_a_training_of_one_step_has_no_warmup(caplog: pytest.LogCaptureFixture) -> None:
+    """Its one step had the rate from which the warmup rises: 0, and nothing was learnt."""
+    for inner in (lr.CosineAnnealingDecay(0.1), lr.PolynomialDecay(0.1)):
+        assert lr.LinearWarmup(inner, 1, 0.0, 0.1).resolve(1).at(0) == pytest.approx(0.1)
+    assert "the warmup is left out, as the training has one step" in caplog.text
+
+
 def test_a_schedule_of_the_user() -> None:
     @dataclass(frozen=True)
     class Sawtooth(lr.LRScheduler):

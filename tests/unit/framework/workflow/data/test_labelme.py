@@ -108,6 +108,15 @@ def test_an_image_of_the_name_of_the_json(tmp_path: Path) -> None:
     assert "1 images are those of the .json's name, as imagePath names none: a.json" in str(report)
 
 
+def test_unfinished_polygons_are_left_out(tmp_path: Path) -> None:
+    """A stray click saves a polygon of two points or one; the rest of the folder is as good as before."""
+    stray = [{**TRIANGLE, "group_id": 1, "points": points} for points in ([[1, 2], [3, 4]], [[5, 6]])]
+    annotate(tmp_path / "in/a.json", *stray, {**TRIANGLE, "group_id": 1}, BOX)
+    report = convert_labelme(tmp_path / "in", tmp_path / "out")
+    assert report.counts == {"bud": 1, "leaf": 1}
+    assert "2 shapes without an area are left out: 2 leaf whose points do not make a polygon" in str(report)
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
