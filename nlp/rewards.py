@@ -9,11 +9,14 @@ class Short:
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from framework.config import register
+from framework.core.errors import InputError
 
 _NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?")
 
@@ -23,9 +26,33 @@ class Reward(Protocol):
 
     __dataclass_fields__: ClassVar[dict]
 
-    def __call__(self, prompt: str, answer: str, expected: str) -> float:
-        """`expected` is the `answer` of the entry, "" where it has none. `answer` is without its end token."""
+    def __call__(self, prompt: str, answer: str, expected: str) -> float | None:
+        """`expected` is the `answer` of the entry, "" where it has none. `answer` is without its end token. None says
+        that this reward does not apply to the entry."""
         ...
+
+
+def add_rewards(rewards: Sequence[Reward], prompt: str, answer: str, expected: str) -> float:
+    """The sum of those that apply. Raises: InputError, where one is no finite number, which would make all answers to
+    the prompt teach nothing."""
+    total = 0.0
+    for reward in rewards:
+        value = reward(prompt, answer, expected)
+        if value is None:
+            continue
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = math.nan
+        if not math.isfinite(number):
+            raise InputError(
+                "a reward is no number",
+                where=f"{type(reward).__name__}, answer {answer[:60]!r}",
+                received=repr(value),
+                allowed="a finite number, or None where the reward does not apply",
+            )
+        total += number
+    return total
 
 
 @register("reward")

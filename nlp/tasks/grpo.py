@@ -26,7 +26,7 @@ from nlp.data.corpora import end_token
 from nlp.data.packing import IGNORED
 from nlp.data.prompts import PromptSample
 from nlp.preference_losses import group_advantages, k3, policy_loss
-from nlp.rewards import Reward
+from nlp.rewards import Reward, add_rewards
 from nlp.rollouts import Answers, draw_answers
 from nlp.tasks.decoder_task import DecoderTask
 from nlp.token_scores import token_scores
@@ -141,7 +141,7 @@ class GRPO(DecoderTask[PromptSample]):
         for row, count, prompt_text, right in zip(ids, lengths, prompt, expected):
             tokens = row[:count]
             text = tokenizer.decode(tokens[:-1] if count and tokens[-1] == end else tokens)
-            totals.append(sum(reward(str(prompt_text), text, str(right)) for reward in self.rewards))
+            totals.append(add_rewards(self.rewards, str(prompt_text), text, str(right)))
         return np.asarray(totals, np.float32)
 
     def experience(self, graphdef: GraphDef, dataset: object, seed: int) -> Experience:

@@ -9,10 +9,10 @@ import pytest
 
 from framework import nn
 from framework.config import build
-from framework.core.errors import ConfigError
+from framework.core.errors import ConfigError, InputError
 from framework.text.tokenizer import Tokenizer
 from nlp.data.prompts import PromptSample
-from nlp.rewards import Matches, SameNumber, SameText
+from nlp.rewards import Matches, SameNumber, SameText, add_rewards
 from nlp.rollouts import draw_answers
 from nlp.tasks.grpo import GRPO
 from zoo.decoder.llama import LlamaConfig
@@ -153,6 +153,14 @@ def test_rewards() -> None:
     assert number("", "so it is 1,072.", "#### 1072") == 1
     assert number("", "so it is 73", "#### 72") == 0.1 and number("", "none", "72") == 0
     assert Matches(r"<a>.*</a>$")("", "<a>\nx</a>", "") == 1
+
+
+def test_a_reward_that_is_no_number_is_named() -> None:
+    rewards = [lambda *texts: None, lambda *texts: np.float32(0.5), lambda *texts: True]
+    assert add_rewards(rewards, "p", "a", "") == 1.5
+    for value in (float("nan"), float("inf"), "good", [1, 2]):
+        with pytest.raises(InputError, match=r"answer 'a': a reward is no number(.|\n)*or None"):
+            add_rewards([lambda *texts, value=value: value], "p", "a", "")
 
 
 def test_settings_that_do_not_fit(model, tokenizer: str) -> None:
