@@ -69,7 +69,7 @@ def read_annotations(path: Path) -> Iterator[AnnotatedEntry]:
             stretches = _entities(annotation)
             entities += stretches
             if not stretches:
-                problems.append(f"{where}: {annotation!r}"[:120])
+                problems.append(f"{where}: {repr(annotation)[:80]}")
         yield AnnotatedEntry(where, text, tuple(entities), tuple(problems))
 
 
