@@ -133,9 +133,8 @@ def _tag_words(
         else:
             tags[first:behind] = [f"B-{entity.label}", *[f"I-{entity.label}"] * (behind - first - 1)]
             if (starts[first], ends[behind - 1]) != span:
-                problems.append(
-                    f"{about} is widened to {entry.text[starts[first] : ends[behind - 1]]!r}"[:160]
-                )
+                widened = entry.text[starts[first] : ends[behind - 1]]
+                problems.append(f"{about} is widened to {widened[:80]!r}")
             elif entity.quote is not None and _plain(entry.text[entity.start : entity.end]) != _plain(
                 entity.quote
             ):
