@@ -61,8 +61,9 @@ class BaseTransform:
 
     def __init__(self, keys: Keys = None) -> None:
         self.keys: Sequence[str] = ("image",) if keys is None else keys
-        for key in self.keys:
-            if isinstance(keys, str) or self._get_apply(key) is None:
+        is_sequence = isinstance(self.keys, Sequence) and not isinstance(keys, str)
+        for key in self.keys if is_sequence else ("name",):
+            if not is_sequence or self._get_apply(key) is None:
                 raise ConfigError(
                     "this transform takes no such input",
                     where=f"{type(self).__name__}.keys",

@@ -184,6 +184,7 @@ def test_an_error_names_the_transform() -> None:
         (lambda: T.Resize(3, keys=("image", "boxes")), "define _apply_boxes"),
         (lambda: T.BaseTransform(), "define _apply_image"),
         (lambda: T.Resize(3, keys="image"), "a sequence of names"),
+        (lambda: T.Resize(3, keys=1), "a sequence of names"),
         (lambda: T.Resize((1, 2, 3)), "Resize.size"),
         (lambda: T.RandomHorizontalFlip(1.5), "RandomHorizontalFlip.prob"),
         (lambda: T.RandomCrop(3, padding=(1, 2, 3)), "padding must be one, two or four numbers"),
