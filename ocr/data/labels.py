@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from framework.core.errors import ConfigError
+from framework.vision.annotations.objects import signed_area
 from ocr.text.label_files import BadLines, bad_line, read_labels
 
 _BOX = re.compile(r"\s*" + r"(-?[\d.]+)(?:\s*,\s*|\s+)" * 4 + r'"(.*)"\s*')
@@ -132,8 +133,7 @@ def _uncross(quad: np.ndarray) -> np.ndarray:
         around = quad[[0, 1, 3, 2]]
     else:
         return quad
-    x, y = (around - around[0]).T
-    clockwise = float((x * np.roll(y, -1) - y * np.roll(x, -1)).sum()) > 0  # y points down
+    clockwise = signed_area(around) > 0  # y points down
     return around if clockwise else around[[0, 3, 2, 1]]
 
 

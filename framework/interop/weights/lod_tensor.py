@@ -9,6 +9,7 @@ import numpy as np
 
 from framework.core.errors import WeightError
 from framework.interop.weights.pdparams import DTYPES
+from framework.interop.wire_writer import integer_field
 
 _CODES = {dtype: code for code, dtype in DTYPES.items()}
 
@@ -23,15 +24,7 @@ def tensor_record(array: np.ndarray) -> bytes:
     code = _CODES.get(native.dtype.newbyteorder("=") if not native.dtype.isnative else native.dtype)
     if code is None:
         raise WeightError("Paddle has no tensors of this type", received=array.dtype)
-    description = b"\x08" + _varint(code) + b"".join(b"\x10" + _varint(size) for size in array.shape)
+    description = integer_field(1, code) + b"".join(integer_field(2, size) for size in array.shape)
     head = bytes(4) + bytes(8) + bytes(4) + len(description).to_bytes(4, "little")
     values = native.astype(native.dtype.newbyteorder("<"), copy=False)
     return head + description + values.reshape(-1).view(np.uint8).tobytes()
-
-
-def _varint(value: int) -> bytes:
-    data = bytearray()
-    while value > 0x7F:
-        data.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*data, value])

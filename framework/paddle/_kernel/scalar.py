@@ -47,9 +47,7 @@ def wrap_as_scalar(number: Scalar | Number | np.number) -> Scalar:
     """A number as a Scalar. Raises: TypeError: it is none."""
     if isinstance(number, Scalar):
         return number
-    if isinstance(number, np.number):
-        number = number.item()
-    if isinstance(number, bool | int | float | complex):
+    if isinstance(number, bool | int | float | complex | np.number):
         return Scalar(number)
     raise TypeError(f"Cannot wrap {number} as core.Scalar")
 

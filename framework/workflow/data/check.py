@@ -74,12 +74,8 @@ def make_reports(
     yield "together", _compare(loaders, notes, config.tree)
 
 
-def find_datasets(tree: Tree, where: Path) -> dict[str, Dataset]:
-    """The data sets of a file by their part; of its other sections none is read but `imports`."""
-    return {name: loader.dataset for name, loader in _find_loaders(tree).items()}
-
-
 def _find_loaders(tree: Tree) -> dict[str, LoaderConfig]:
+    """The loaders of a file by their part; of its other sections none is read but `imports`."""
     data = tree.value.get("data")
     if data is None:
         return {}
@@ -144,11 +140,12 @@ def _compare(loaders: Mapping[str, LoaderConfig], notes: Mapping[str, _Notes], t
     train, held_out = (notes[name].places if name in notes else {} for name in PARTS)
     shared = tuple(f"{held_out[key]}, as {train[key]}" for key in held_out if key in train)
     names = {name: _read_class_names(loader.dataset) for name, loader in loaders.items()}
+    task = _find_task(tree)
     misfits = [
         *_compare_with_model(names, tree),
         *_compare_classes(names),
-        *_compare_with_task(loaders, notes, tree),
-    ] or list(_find_refused(loaders, tree))
+        *_compare_with_task(loaders, notes, task),
+    ] or list(_find_refused(loaders, task))
     counts = {name: len(found.places) for name, found in notes.items() if found.is_compared}
     return ComparedParts(counts, shared, tuple(misfits), tuple(_lacking_classes(names)))
 
@@ -183,11 +180,10 @@ def _lacking_classes(names: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
 
 
 def _compare_with_task(
-    loaders: Mapping[str, LoaderConfig], notes: Mapping[str, _Notes], tree: Tree
+    loaders: Mapping[str, LoaderConfig], notes: Mapping[str, _Notes], task: Task | None
 ) -> Iterator[str]:
     """What the task says of the data. Tasks with boxes have room for so many objects of an image; an evaluation with
     more would stop."""
-    task = _find_task(tree)
     if task is None:
         return
     for name, loader in loaders.items():
@@ -214,9 +210,8 @@ def _find_task(tree: Tree) -> Task | None:
     )
 
 
-def _find_refused(loaders: Mapping[str, LoaderConfig], tree: Tree) -> Iterator[str]:
+def _find_refused(loaders: Mapping[str, LoaderConfig], task: Task | None) -> Iterator[str]:
     """What the transforms and the task say of some samples of each part, each thing once."""
-    task = _find_task(tree)
     for name, loader in loaders.items():
         problems: set[str] = set()
         for error in _try_samples(loader, task):

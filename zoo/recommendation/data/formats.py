@@ -171,9 +171,9 @@ class RowFormat:
             )
         if kind != "csv" or columns:
             return columns, False
-        cells = _cells(_first_line(path), self._separator(path)[:1], str(path))
-        names = _first_line(path).split(self._separator(path)) if "::" in self._separator(path) else cells
-        names = [name.strip() for name in names]
+        line, separator = _first_line(path), self._separator(path)
+        cells = line.split(separator) if len(separator) > 1 else _cells(line, separator, str(path))
+        names = [name.strip() for name in cells]
         if len(set(names)) < len(names) or any(_is_number(name) for name in names):
             raise FormatError(
                 "the first line does not name the columns",
