@@ -12,7 +12,7 @@ import numpy as np
 from framework.config import register
 from framework.core.errors import MissingExtraError
 from framework.engine.details import ClassReport, Details, class_table
-from framework.text.spans import Span, spans
+from framework.text.spans import Span, spans, split_tag
 from framework.text.transforms import load_tokenizer
 
 
@@ -138,7 +138,8 @@ class _LabelledSpanF1(_SpanF1):
 
     def details(self) -> Details:
         """Of each label, in spans."""
-        names = list(dict.fromkeys(tag.partition("-")[2] for tag in self.labels if tag != "O"))
+        parts = [split_tag(tag) or ("", tag) for tag in self.labels if tag != "O"]
+        names = list(dict.fromkeys(label for _, label in parts))
         right, predicted, expected = (
             np.array([counts[name] for name in names], np.int64)
             for counts in (self.right, self.predicted, self.expected)

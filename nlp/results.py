@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from framework.text.spans import spans
+from framework.text.spans import spans, split_tag
 from framework.workflow.domain.result import Json, TextResult
 
 
@@ -136,7 +136,9 @@ def labelled(scores: np.ndarray, labels: Sequence[str], top: int) -> tuple[Label
 
 def marks_spans(labels: Sequence[str]) -> bool:
     """Whether tags mark spans, by letters such as B- and I-, and are not the tags of single words."""
-    return all(label == "O" or label[:2] in ("B-", "I-", "M-", "E-", "S-", "L-") for label in labels)
+    parts = [split_tag(label) for label in labels if label != "O"]
+    # A word may have the tag I or E by itself; B, M, E and S together are a segmenter's.
+    return None not in parts and (all(part and part[1] for part in parts) or ("B", "") in parts)
 
 
 def tagged(

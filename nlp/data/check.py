@@ -20,8 +20,8 @@ from nlp.data.annotated import AnnotatedText
 from nlp.data.classification import TextClassification
 from nlp.data.json_files import is_json, parse_json, read_entries
 from nlp.data.questions import QuestionAnswers
-from nlp.data.tagged import DOCUMENT, TaggedText
-from nlp.data.texts import ClassDataset, TextDataset, column, find_title, label_names, parse_line
+from nlp.data.tagged import TaggedText, read_sentences
+from nlp.data.texts import ClassDataset, TextDataset, column, find_title, label_name, label_names, parse_line
 
 Format = Literal["lines", "table", "tagged"]
 _TAGGED = (".conllu", ".conll", ".bio", ".bmes")
@@ -41,6 +41,7 @@ class Columns:
     separator: str = "\t"
     header: bool = False
     label_separator: str | None = None
+    classes: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -152,10 +153,13 @@ def _validate_file(dataset: TextClassification | TaggedText) -> Report:
             separator=dataset.separator,
             header=dataset.header,
             label_separator=dataset.label_separator,
+            classes=dataset.classes,
         )
         report = validate(dataset.path, "table", columns)
     else:
-        report = validate(dataset.path, "tagged", Columns(word=dataset.word, tag=dataset.tag))
+        report = validate(
+            dataset.path, "tagged", Columns(word=dataset.word, tag=dataset.tag, classes=dataset.classes)
+        )
     if dataset.classes is None or (isinstance(dataset, TaggedText) and dataset.unit == "characters"):
         return report
     unknown = [f"{count} with {name!r}" for name, count in report.classes if name not in dataset.classes]
@@ -270,7 +274,7 @@ def _rows(path: Path, form: Format, columns: Columns, broken: list[str]) -> Iter
                 )
                 continue
             fields = parse_line(line, path, columns.separator, where)
-            yield number, *_text_and_label(fields, requested, columns.label_separator, where)
+            yield number, *_text_and_label(fields, requested, columns, where)
         except OarError as error:
             if named and requested == [columns.text, columns.label]:
                 raise  # no line can be read
@@ -281,17 +285,18 @@ def _json_rows(path: Path, columns: Columns, broken: list[str]) -> Iterator[_Row
     for number, where, entry in _entries(path, broken):
         try:
             names = (columns.text, columns.label)
-            yield number, *_text_and_label(entry, names, columns.label_separator, where)
+            yield number, *_text_and_label(entry, names, columns, where)
         except OarError as error:
             broken.append(f"{where}: {_short(error)}")
 
 
 def _text_and_label(
-    fields: object, names: Sequence[int | str], separator: str | None, where: str
+    fields: object, names: Sequence[int | str], columns: Columns, where: str
 ) -> tuple[str, str | tuple[str, ...]]:
     """Raises: FormatError, where one is missing, or is of another kind."""
     text = column(fields, names[0], where)
-    labels = label_names(column(fields, names[1], where), separator, where)
+    separator = columns.label_separator
+    labels = label_names(column(fields, names[1], where), separator, where, columns.classes)
     label = labels[0] if separator is None else tuple(sorted(set(labels)))
     if isinstance(text, list) and all(isinstance(word, str) for word in text):
         text = " ".join(text)
@@ -304,28 +309,13 @@ def _sentences(path: Path, columns: Columns, broken: list[str]) -> Iterator[tupl
     if is_json(path):
         yield from _tagged_rows(path, columns, broken)
         return
-    conllu = path.suffix == ".conllu"
-    word, tag = (1, 3) if conllu and (columns.word, columns.tag) == (0, -1) else (columns.word, columns.tag)
-    sentences: list[tuple[str, str]] = []
-    first = 1
-    for number, line in [*_lines(path, broken), (0, "")]:
-        if line is not None and (not line.strip() or line.startswith(DOCUMENT)):
-            if sentences:
-                yield first, " ".join(item[0] for item in sentences), tuple(item[1] for item in sentences)
-            sentences, first = [], number + 1
-            continue
-        if line is None or (conllu and line.startswith("#")):
-            continue
-        fields = line.split("\t") if conllu or "\t" in line else line.split()
-        if conllu and not fields[0].isdigit():
-            continue
-        try:
-            if len(fields) < 2:
-                raise FormatError("a word has no tag", received=repr(line[:40]))
-            line_name = f"line {number}"
-            sentences.append((str(column(fields, word, line_name)), str(column(fields, tag, line_name))))
-        except OarError as error:
-            broken.append(f"line {number}: {_short(error)}")
+
+    def refuse(error: OarError, number: int) -> None:
+        broken.append(f"line {number}: {_short(error)}")
+
+    lines = ((number, line) for number, line in _lines(path, broken) if line is not None)
+    for number, words in read_sentences(path, lines, columns.word, columns.tag, refuse):
+        yield number, " ".join(word for word, _ in words), tuple(tag for _, tag in words)
 
 
 def _tagged_rows(
@@ -340,7 +330,11 @@ def _tagged_rows(
         if not isinstance(words, list) or not isinstance(tags, list) or len(words) != len(tags):
             broken.append(f"{where}: words and tags are two lists of one length")
             continue
-        yield number, " ".join(map(str, words)), tuple(map(str, tags))
+        yield (
+            number,
+            " ".join(map(str, words)),
+            tuple(label_name(tag, where, columns.classes) for tag in tags),
+        )
 
 
 def _short(error: OarError) -> str:

@@ -26,7 +26,8 @@ class TextClassification(ClassDataset):
 
     A column is a number, counted from 0, a name in the first line, or a key of JSON. A text that is a list of words in
     JSON is joined by spaces, and the words are kept. Lines without a text are left out, and counted in the log. Without
-    `classes` the classes are the sorted names in the file.
+    `classes` the classes are the sorted names in the file; a number in JSON that is no name of theirs counts in
+    `classes` from 0, as labels of Hugging Face's data sets do.
 
     Attributes:
         header: Leave out the first line, also where columns are numbers.
@@ -72,7 +73,7 @@ class TextClassification(ClassDataset):
         return names, leave_out_blank(samples, self.path)
 
     def _labels(self, value: object, where: str) -> list[str]:
-        return label_names(value, self.label_separator, where)
+        return label_names(value, self.label_separator, where, self.classes)
 
 
 def _text(value: object, where: str) -> tuple[str, tuple[str, ...] | None]:

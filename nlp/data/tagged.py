@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from framework.config.registry import register
-from framework.core.errors import ConfigError, FormatError
+from framework.core.errors import ConfigError, FormatError, OarError
 from framework.text.lines import read_lines
 from framework.text.sample import TextSample
 from nlp.data.json_files import is_json
-from nlp.data.texts import ClassDataset, Column, class_index, column, number_classes, read_table
+from nlp.data.texts import (
+    ClassDataset,
+    Column,
+    class_index,
+    column,
+    label_name,
+    number_classes,
+    read_table,
+)
 
 DOCUMENT = "-DOCSTART-"  # of CoNLL 2003, between documents
+_HEADER = ["text_a", "label"]  # of PaddleNLP's and PALM's files with a sentence a line
+_PADDLE_MARK = "\x02"  # between the words of these, and between their tags
 _Words = list[tuple[str, str]]  # each with its tag
 
 
@@ -24,7 +34,9 @@ class TaggedText(ClassDataset):
     """Sentences of words with a tag each.
 
     Files: CoNLL-U (.conllu), JSON (.jsonl, .json) with lists of words and tags, otherwise a word and its tag a line,
-    the last column, with a blank line between sentences. Without `classes` the classes are the sorted tags in the file.
+    the last column, with a blank line between sentences; or a sentence a line as in PaddleNLP: words and tags are two
+    columns with as many parts, between the character 2 or spaces. Without `classes` the classes are the sorted tags in
+    the file; a number in JSON that is no name of theirs counts in `classes` from 0.
 
     With `unit` "characters" each character is a word of its own, and a letter before the word's tag says where it
     stands in the word: B- at the beginning, E- at the end, M- between them, and S- where the word is one character. So
@@ -88,25 +100,89 @@ class TaggedText(ClassDataset):
                         where=where,
                         received=f"{texts!r} and {tags!r}"[:120],
                     )
-                yield where, [(str(word), str(tag)) for word, tag in zip(texts, tags)]
+                yield (
+                    where,
+                    [(str(word), label_name(tag, where, self.classes)) for word, tag in zip(texts, tags)],
+                )
             return
-        conllu = self.path.suffix == ".conllu"
-        word, tag = (1, 3) if conllu and (self.word, self.tag) == (0, -1) else (self.word, self.tag)
-        words: _Words = []
-        first = 1
-        for number, line in enumerate([*read_lines(self.path), ""], start=1):
-            if not line.strip() or line.startswith(DOCUMENT):
-                if words:
-                    yield f"{self.path}, line {first}", words
-                words, first = [], number + 1
+
+        def refuse(error: OarError, number: int) -> None:
+            raise error
+
+        lines = enumerate(read_lines(self.path), start=1)
+        for number, words in read_sentences(self.path, lines, self.word, self.tag, refuse):
+            yield f"{self.path}, line {number}", words
+
+
+def read_sentences(
+    path: Path,
+    lines: Iterable[tuple[int, str]],
+    word: Column,
+    tag: Column,
+    refuse: Callable[[OarError, int], None],
+) -> Iterator[tuple[int, _Words]]:
+    """(number of its first line, words with their tags) of each sentence of a file that is no JSON.
+
+    Args:
+        lines: With their numbers.
+        word, tag: As those of `TaggedText`.
+        refuse: Is told of each line that cannot be read, and its number; what returns passes over it.
+    """
+    lines = list(lines)
+    conllu = path.suffix == ".conllu"
+    mark = None if conllu else _sentence_mark([line for _, line in lines])
+    if mark is not None:
+        for number, line in lines:
+            fields = line.split("\t")
+            if not line.strip() or fields == _HEADER:
                 continue
-            if conllu and line.startswith("#"):
-                continue
-            fields = line.split("\t") if conllu or "\t" in line else line.split()
-            # Lines of whole spans (3-4) and of what was left out (5.1) are no words of the sentence.
-            if conllu and not fields[0].isdigit():
-                continue
-            where = f"{self.path}, line {number}"
+            try:
+                yield number, _divide(fields, word, tag, mark, f"{path}, line {number}")
+            except OarError as error:
+                refuse(error, number)
+        return
+    if conllu and (word, tag) == (0, -1):
+        word, tag = 1, 3
+    words: _Words = []
+    first = 1
+    for number, line in [*lines, (0, "")]:
+        if not line.strip() or line.startswith(DOCUMENT):
+            if words:
+                yield first, words
+            words, first = [], number + 1
+            continue
+        if conllu and line.startswith("#"):
+            continue
+        fields = line.split("\t") if conllu or "\t" in line else line.split()
+        # Lines of whole spans (3-4) and of what was left out (5.1) are no words of the sentence.
+        if conllu and not fields[0].isdigit():
+            continue
+        where = f"{path}, line {number}"
+        try:
             if len(fields) < 2:
                 raise FormatError("a word has no tag", where=where, received=repr(line[:80]))
             words.append((str(column(fields, word, where)), str(column(fields, tag, where))))
+        except OarError as error:
+            refuse(error, number)
+
+
+def _sentence_mark(lines: Sequence[str]) -> str | None:
+    """What stands between the words of a file with a sentence a line; None where a word is a line."""
+    rows = [line.split("\t") for line in lines if line.strip() and line.split("\t") != _HEADER]
+    if any(_PADDLE_MARK in field for fields in rows for field in fields):
+        return _PADDLE_MARK
+    counts = [(len(fields[0].split()), len(fields[-1].split())) for fields in rows if len(fields) > 1]
+    sentences = sum(words == tags > 1 for words, tags in counts)
+    return " " if sentences > len(rows) / 2 else None
+
+
+def _divide(fields: list[str], word: Column, tag: Column, mark: str, where: str) -> _Words:
+    """The words of a line that is a sentence, with their tags. Raises: FormatError."""
+    words, tags = (str(column(fields, name, where)).strip(" \r\n").split(mark) for name in (word, tag))
+    if len(words) != len(tags):
+        raise FormatError(
+            "words and tags differ in number",
+            where=where,
+            received=f"{len(words)} words and {len(tags)} tags",
+        )
+    return list(zip(words, tags))

@@ -176,8 +176,14 @@ def _other_separator(fields: Sequence[object]) -> str | None:
     return f'set separator: "{mark}"' if mark in line else None
 
 
-def label_name(value: object, where: str) -> str:
-    """The name of a class in a column. Raises: FormatError, where there is none."""
+def label_name(value: object, where: str, classes: Sequence[str] | None = None) -> str:
+    """The name of a class in a column. A number in JSON that is the name of no class is its place in `classes`.
+
+    Raises:
+        FormatError: there is none.
+    """
+    if classes is not None and type(value) is int and str(value) not in classes and 0 <= value < len(classes):
+        return classes[value]
     if isinstance(value, str | int | float) and str(value).strip():
         return str(value)
     raise FormatError(
@@ -189,19 +195,23 @@ def label_name(value: object, where: str) -> str:
     )
 
 
-def label_names(value: object, separator: str | None, where: str) -> list[str]:
+def label_names(
+    value: object, separator: str | None, where: str, classes: Sequence[str] | None = None
+) -> list[str]:
     """The names of the classes in a column: one, or those between separators or in a list; there may be none then.
 
     Raises:
         FormatError: there is no class where there must be one, or it is no name.
     """
     if separator is None:
-        return [label_name(value, where)]
+        return [label_name(value, where, classes)]
     values = value.split(separator) if isinstance(value, str) else value
     if values is None or not isinstance(values, list):
         values = [] if values is None else [values]
     return [
-        label_name(one, where).strip() for one in values if not (isinstance(one, str) and not one.strip())
+        label_name(one, where, classes).strip()
+        for one in values
+        if not (isinstance(one, str) and not one.strip())
     ]
 
 

@@ -22,7 +22,10 @@ def test_spans_of_a_text() -> None:
 
 def test_which_tags_mark_spans() -> None:
     assert marks_spans(("O", "B-A", "I-A")) and marks_spans(("S-N", "E-N", "M-N"))
-    assert not marks_spans(("NOUN", "VERB"))
+    assert (
+        marks_spans(("O", "n-B", "n-I")) and marks_spans(("B", "M", "E", "S")) and marks_spans(("O", "U-A"))
+    )
+    assert not marks_spans(("NOUN", "VERB")) and not marks_spans(("I", "E", "O"))
 
 
 def test_results_are_plain_data() -> None:

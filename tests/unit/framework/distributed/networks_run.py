@@ -1,9 +1,8 @@
 """Trains small networks on divisions of devices: `python -m …networks_run NAME STEPS OPTIONS…`.
 
 NAME is one of `NETWORKS`; OPTIONS are those of `parallel:` in JSON, and null is one device. DEVICES in the environment
-says how many devices this process has; the variables of `oar launch` join several processes. OPTIONS "reversed" and
-"rolled" are one device with the samples of each batch in another order: sums are re-ordered without any mesh. Prints a
-JSON line for each of the OPTIONS: the losses of the steps.
+says how many devices this process has; the variables of `oar launch` join several processes; RATE is a factor of the
+networks' learning rates. Prints a JSON line for each of the OPTIONS: the losses of the steps.
 
 With FLOAT64 set, all that is float32 otherwise is computed in float64. Sums in another order then differ by 1e-16
 instead of 1e-7, and no training of a few steps makes that large: what differs is a fault.
@@ -120,45 +119,26 @@ class Small(nn.Layer):
 
 
 Network = tuple[nn.Layer, Any, Callable[[np.random.Generator], Any], Optimizer]
-
-
-ORDERS: dict[str, Callable[[Any], Any]] = {
-    "reversed": lambda array: array[::-1],
-    "rolled": lambda array: jnp.roll(array, len(array) // 2, axis=0),
-}
-
-
-class Reordered:
-    """A task on batches in another order."""
-
-    def __init__(self, task: Any, order: str) -> None:
-        self.task, self.order = task, ORDERS[order]
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.task, name)
-
-    def loss(self, model: nn.Layer, batch: Any) -> Losses:
-        reordered = {name: self.order(one) if one.ndim else one for name, one in batch.items()}
-        return self.task.loss(model, reordered)
+RATE = 1e-3 * float(os.environ.get("RATE", "1"))
 
 
 def _classifier(model: nn.Layer, mixup: float = 0.0) -> Network:
-    return model, ImageClassification(mixup=mixup), _classified, Momentum(1e-3, 0.9, weight_decay=1e-4)
+    return model, ImageClassification(mixup=mixup), _classified, Momentum(RATE, 0.9, weight_decay=1e-4)
 
 
 def _picodet() -> Network:
     config = PicoDetConfig("picodet_xs", 3, static_steps=4, backbone=PPLCNetConfig("pplcnet_x0_25"))
-    return PicoDet(config), ObjectDetection(max_objects=6), _boxed, Momentum(1e-3, 0.9, weight_decay=4e-5)
+    return PicoDet(config), ObjectDetection(max_objects=6), _boxed, Momentum(RATE, 0.9, weight_decay=4e-5)
 
 
 def _liteseg(loss: Any) -> Network:
     task = SemanticSegmentation(losses=(WeightedLoss(loss),) * 3)
-    return PPLiteSeg(PPLiteSegConfig("xt", 4)), task, _masked, Momentum(1e-3, 0.9, weight_decay=5e-4)
+    return PPLiteSeg(PPLiteSegConfig("xt", 4)), task, _masked, Momentum(RATE, 0.9, weight_decay=5e-4)
 
 
 def _deepfm() -> Network:
     config = DeepFMConfig(200, 8, 4, 6, fc_sizes=(32, 16))
-    return DeepFM(config), ClickPrediction(), _clicked, AdamW(1e-3)
+    return DeepFM(config), ClickPrediction(), _clicked, AdamW(RATE)
 
 
 NETWORKS: dict[str, Callable[[], Network]] = {
@@ -182,13 +162,10 @@ def _widen(model: nn.Layer) -> None:
                 layer._buffers[name] = np.asarray(buffer, np.float64)
 
 
-def train(name: str, steps: int, options: dict[str, Any] | str | None) -> list[float]:
+def train(name: str, steps: int, options: dict[str, Any] | None) -> list[float]:
     """The losses of the steps of a network on one division of the devices."""
     framework.seed(0)
-    model, plain, draw, optimizer = NETWORKS[name]()
-    task: Any = plain
-    if isinstance(options, str):
-        task, options = Reordered(plain, options), None
+    model, task, draw, optimizer = NETWORKS[name]()
     if os.environ.get("FLOAT64"):
         _widen(model)
     loader = DataLoader(

@@ -2,9 +2,9 @@
 
 In float64 they agree to 1e-8 after thirty steps, which no fault of a mesh would let them. In float32 sums are
 re-ordered: the statistics of a batch and the gradients of all weights are added up device by device, which differs in
-the last digit, and thirty steps through many normalisations make that grow: ResNet-18 is 15 % away where one device
-takes the samples of each batch in reverse order. What two other orders do is the bar there (at single steps one of them
-is near by chance), and 1e-5 of the first four steps.
+the last digit, and at a rate of 1e-3 thirty steps through many normalisations make that grow: ResNet-18 is 15 % away
+where one device takes the samples of each batch in reverse order. At a thousandth of the rate it does not grow, while a
+wrong gradient shows: twice the rate moves ResNet-18's losses by 1 %, a thousand times what is allowed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-Options = dict[str, Any] | str | None
+Options = dict[str, Any] | None
 MESHES: list[Options] = [None, {}, {"fsdp": 8}, {"fsdp": 2, "tensor": 2}]
 NAMES = ("resnet18", "picodet", "pp_liteseg", "pp_liteseg ohem", "deepfm")
 
@@ -45,6 +45,7 @@ def run(
                 **(shared if processes > 1 else {}),
                 "DEVICES": str(devices),
                 "FLOAT64": "1" if wide else "",
+                "RATE": "1" if wide else "0.001",
                 "JAX_NUMPY_DTYPE_PROMOTION": "standard",  # images and labels stay what they are in float64
                 "PADDLE_TRAINER_ID": str(rank),
             },
@@ -88,19 +89,11 @@ def test_thirty_steps_in_float64(name: str) -> None:
         np.testing.assert_allclose(row, alone, rtol=1e-8)
 
 
-def drift(losses: np.ndarray, alone: np.ndarray) -> np.ndarray:
-    """The largest relative difference up to each step."""
-    return np.maximum.accumulate(np.abs(losses / alone - 1))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_thirty_steps_in_float32(name: str) -> None:
-    alone, *others = run(name, 30, [None, "reversed", "rolled", *MESHES[1:]], wide=False)
-    orders, others = others[:2], others[2:]
+    alone, *others = run(name, 30, MESHES, wide=False)
     for processes in (2, 4):
         others += run(name, 30, [{"fsdp": 2}], wide=False, devices=1, processes=processes)
-    allowed = np.maximum(30 * np.max([drift(order, alone) for order in orders], axis=0), 1e-6)
     for row in others:
-        assert drift(row, alone)[3] <= 1e-5
-        assert (drift(row, alone) <= allowed).all(), (drift(row, alone), allowed)
+        np.testing.assert_allclose(row, alone, rtol=1e-5)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from framework.core.errors import ConfigError, FormatError, InputError
-from nlp.data.check import validate_dataset
+from nlp.data.check import Columns, validate, validate_dataset
 from nlp.data.classification import TextClassification
 from nlp.data.parallel import ParallelText
 from nlp.data.plain import TextLines
@@ -79,6 +79,37 @@ def test_marks_between_documents(tmp_path: Path) -> None:
     data = TaggedText(write(tmp_path / "a.txt", text))
     assert [sample.words for sample in data] == [("EU", "says"), ("No",)]
     assert dict(validate_dataset(data).classes) == {"O": 2, "B-ORG": 1}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("mark", ["\x02", " "])
+def test_a_sentence_may_be_a_line(mark: str, tmp_path: Path) -> None:
+    """As in PaddleNLP's msra_ner and lac, and in PALM."""
+    rows = [("我 在 北 京", "O O B-LOC I-LOC"), ("你 好", "O O")]
+    lines = ["text_a\tlabel", *("\t".join(row).replace(" ", mark) for row in rows)]
+    path = write(tmp_path / "train.tsv", "\n".join(lines) + "\n")
+    data = TaggedText(path, joint="")
+    assert data.class_names == ("B-LOC", "I-LOC", "O")
+    assert [(sample.text, sample.tags) for sample in data.samples] == [
+        ("我在北京", (2, 2, 0, 1)),
+        ("你好", (2, 2)),
+    ]
+    with open(path, "a", encoding="utf-8") as file:
+        file.write(f"再{mark}见\tO\n")
+    with pytest.raises(FormatError, match="line 4.*differ in number") as caught:
+        len(TaggedText(path))
+    assert caught.value.received == "2 words and 1 tags"
+    assert len(validate(path, "tagged", Columns()).broken) == 1
+
+
+def test_numbers_in_json_count_in_the_classes(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", '{"tokens": ["a", "b"], "ner_tags": [0, 2]}\n')
+    assert TaggedText(path, "tokens", "ner_tags", classes=("O", "B-A", "I-A"))[0].tags == (0, 2)
+    assert TaggedText(path, "tokens", "ner_tags", classes=("2", "0"))[0].tags == (1, 0)
+    with pytest.raises(InputError, match="unknown class"):
+        len(TaggedText(path, "tokens", "ner_tags", classes=("O", "B-A")))
+    path = write(tmp_path / "b.jsonl", '{"text": "good", "label": 1}\n')
+    data = TextClassification(path, text="text", label="label", classes=("bad", "good"))
+    assert data[0].label == 1
 
 
 def test_a_table_between_other_marks(tmp_path: Path) -> None:
