@@ -95,7 +95,7 @@ def test_a_sentence_may_be_a_line(mark: str, tmp_path: Path) -> None:
     ]
     with open(path, "a", encoding="utf-8") as file:
         file.write(f"再{mark}见\tO\n")
-    with pytest.raises(FormatError, match="line 4.*differ in number") as caught:
+    with pytest.raises(FormatError, match=r"line 4.*differ in number") as caught:
         len(TaggedText(path))
     assert caught.value.received == "2 words and 1 tags"
     assert len(validate(path, "tagged", Columns()).broken) == 1
