@@ -21,7 +21,16 @@ from nlp.data.classification import TextClassification
 from nlp.data.json_files import is_json, parse_json, read_entries
 from nlp.data.questions import QuestionAnswers
 from nlp.data.tagged import TaggedText, read_sentences
-from nlp.data.texts import ClassDataset, TextDataset, column, find_title, label_name, label_names, parse_line
+from nlp.data.texts import (
+    ClassDataset,
+    TextDataset,
+    column,
+    find_title,
+    label_name,
+    label_names,
+    names_columns,
+    parse_line,
+)
 
 Format = Literal["lines", "table", "tagged"]
 _TAGGED = (".conllu", ".conll", ".bio", ".bmes")
@@ -257,7 +266,7 @@ def _entries(path: Path, broken: list[str]) -> Iterator[tuple[int, str, object]]
 def _rows(path: Path, form: Format, columns: Columns, broken: list[str]) -> Iterator[_Row]:
     requested: list[int | str] = [columns.text, columns.label]
     named = form == "table" and any(isinstance(name, str) for name in requested)
-    header = columns.header or named
+    header, first = columns.header or named, True
     for number, line in _records(path, form, columns, broken):
         if form != "lines" and not line.strip():
             continue  # the data set passes over blank lines too
@@ -274,6 +283,9 @@ def _rows(path: Path, form: Format, columns: Columns, broken: list[str]) -> Iter
                 )
                 continue
             fields = parse_line(line, path, columns.separator, where)
+            is_first, first = first, False
+            if is_first and not named and not columns.header and names_columns(fields, requested):
+                continue
             yield number, *_text_and_label(fields, requested, columns, where)
         except OarError as error:
             if named and requested == [columns.text, columns.label]:

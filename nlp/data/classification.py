@@ -30,7 +30,7 @@ class TextClassification(ClassDataset):
     `classes` from 0, as labels of Hugging Face's data sets do.
 
     Attributes:
-        header: Leave out the first line, also where columns are numbers.
+        header: Leave out the first line, also where columns are numbers. One that names the columns is left out anyway.
         label_separator: A text may have any number of classes, and this stands between their names; in JSON they may be
             a list. For a task with `independent: true`.
 

@@ -22,6 +22,12 @@ from nlp.data.json_files import is_json, read_entries
 Column = int | str
 _log = logging.getLogger("oar")
 _MOST_SHOWN = 5  # problems of a file in the log
+_TITLES = frozenset(
+    "text texts text_a text_b sentence sentence1 sentence2 review content title comment message query question answer "
+    "utterance document label labels label_id class category target intent sentiment polarity score anchor positive "
+    "negative premise hypothesis".split()
+)
+"""What columns of texts and classes are called, in a first line that no one has asked to leave out."""
 
 
 class TextDataset(LazyDataset):
@@ -123,7 +129,8 @@ def read_columns(
     """(where, the fields of these columns) of each line that is not blank.
 
     A column of a table is a number, counted from 0, or a name in its first line, which is read as a header where a
-    column is asked for by name; of JSON lines it is a key. With `header` the first line is left out in any case.
+    column is asked for by name; of JSON lines it is a key. With `header` the first line is left out in any case, and
+    without it where it names the columns (`names_columns`), which one line of the log says.
 
     Raises:
         FormatError: a line is not JSON, or a column is missing.
@@ -133,7 +140,20 @@ def read_columns(
         where, first = rows[0]
         titles = [str(title).strip() for title in first]
         names, header = [find_title(titles, name, where) for name in names], True
+    elif rows and not header and not is_json(path) and names_columns(rows[0][1], names):
+        _log.warning(f"{rows[0][0]}: it is left out as a header: {', '.join(map(str, rows[0][1]))}")
+        header = True
     return [(where, [column(fields, name, where) for name in names]) for where, fields in rows[int(header) :]]
+
+
+def names_columns(fields: object, names: Sequence[Column]) -> bool:
+    """Whether all of these columns, two at least, hold usual titles in the first line of a table."""
+    if not isinstance(fields, list) or len(names) < 2:
+        return False
+    places = [name for name in names if isinstance(name, int) and -len(fields) <= name < len(fields)]
+    return len(places) == len(names) and all(
+        str(fields[place]).strip().lower() in _TITLES for place in places
+    )
 
 
 def find_title(titles: Sequence[str], name: Column, where: str) -> int:

@@ -36,6 +36,18 @@ def test_texts_with_classes(tmp_path: Path) -> None:
     assert (sample.text, sample.pair, sample.label) == ("a", "b", 0)
 
 
+def test_a_first_line_that_names_the_columns_is_a_header(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write(tmp_path / "a.tsv", "Sentence\tLabel\ngood\tpos\nbad\tneg\n")
+    data = TextClassification(path)
+    assert data.class_names == ("neg", "pos") and len(data) == 2
+    assert "line 1: it is left out as a header: Sentence, Label" in caplog.text
+    assert validate(path, "table", Columns()).classes == (("neg", 1), ("pos", 1))
+    text = write(tmp_path / "b.tsv", "text\tpos\nbad\tneg\n")
+    assert len(TextClassification(text)) == 2 and validate(text, "table", Columns()).texts == 2
+
+
 def test_json_lines_keep_words(tmp_path: Path) -> None:
     rows = [{"intent": "play", "tokens": ["play", "it"]}, {"intent": "stop", "tokens": ["stop"]}]
     path = write(tmp_path / "a.jsonl", "\n".join(json.dumps(row) for row in rows))
