@@ -22,10 +22,10 @@ from nlp.data.json_files import is_json, read_entries
 Column = int | str
 _log = logging.getLogger("oar")
 _MOST_SHOWN = 5  # problems of a file in the log
-_TITLES = frozenset(
+_TITLES = (
     "text texts text_a text_b sentence sentence1 sentence2 review content title comment message query question answer "
     "utterance document label labels label_id class category target intent sentiment polarity score anchor positive "
-    "negative premise hypothesis".split()
+    "negative premise hypothesis"
 )
 """What columns of texts and classes are called, in a first line that no one has asked to leave out."""
 
@@ -150,10 +150,9 @@ def names_columns(fields: object, names: Sequence[Column]) -> bool:
     """Whether all of these columns, two at least, hold usual titles in the first line of a table."""
     if not isinstance(fields, list) or len(names) < 2:
         return False
+    titles = _TITLES.split()
     places = [name for name in names if isinstance(name, int) and -len(fields) <= name < len(fields)]
-    return len(places) == len(names) and all(
-        str(fields[place]).strip().lower() in _TITLES for place in places
-    )
+    return len(places) == len(names) and all(str(fields[place]).strip().lower() in titles for place in places)
 
 
 def find_title(titles: Sequence[str], name: Column, where: str) -> int:
