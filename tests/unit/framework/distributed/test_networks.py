@@ -4,7 +4,7 @@ In float64 they agree to 1e-8 after thirty steps, which no fault of a mesh would
 re-ordered: the statistics of a batch and the gradients of all weights are added up device by device, which differs in
 the last digit, and at a rate of 1e-3 thirty steps through many normalisations make that grow: ResNet-18 is 15 % away
 where one device takes the samples of each batch in reverse order. At a thousandth of the rate it does not grow, while a
-wrong gradient shows: twice the rate moves ResNet-18's losses by 1 %, a thousand times what is allowed.
+wrong gradient shows: twice the rate moves ResNet-18's losses by 1 %, and five digits are to be equal.
 """
 
 from __future__ import annotations
@@ -96,4 +96,4 @@ def test_thirty_steps_in_float32(name: str) -> None:
     for processes in (2, 4):
         others += run(name, 30, [{"fsdp": 2}], wide=False, devices=1, processes=processes)
     for row in others:
-        np.testing.assert_allclose(row, alone, rtol=1e-5)
+        np.testing.assert_allclose(row, alone, rtol=5e-5)  # half of a unit of the fifth digit
