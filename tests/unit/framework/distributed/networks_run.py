@@ -36,7 +36,6 @@ from detection.tasks import ObjectDetection
 from framework import nn
 from framework.distributed import ParallelOptions, Partitioner, init_parallel_env
 from framework.engine.experiment import TrainOptions
-from framework.engine.task import Losses
 from framework.engine.trainer import Trainer
 from framework.io import DataLoader, Dataset
 from framework.nn import functional as F
