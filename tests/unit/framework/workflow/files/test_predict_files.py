@@ -304,7 +304,7 @@ def test_a_predictor_that_knows_of_time_is_told_the_rate(tmp_path: Path):
 class Video:
     """Stands for VideoReader: `there` frames, of which the header promises `frame_count`."""
 
-    fps, frames_read = 5.0, 0
+    fps, frames_read, time = 5.0, 0, 0.0
     there, frame_count = 40, None
 
     def __init__(self, source: Path | int | str, *, stride: int = 1) -> None: ...
@@ -318,6 +318,21 @@ class Video:
         for number in range(self.there):
             self.frames_read += 1
             yield image(5 * number % 256, 16)
+
+
+def test_times_of_frames_that_last_differently_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """openmpf#1313: the times in the results are those of the file."""
+
+    class Uneven(Video):
+        there = 4
+
+        def __iter__(self) -> Iterator[np.ndarray]:
+            for frame, self.time in zip(super().__iter__(), (0.0, 0.04, 5.0, 5.5)):
+                yield frame
+
+    monkeypatch.setattr(videos, "VideoReader", Uneven)
+    runner.run_video(Ahead(), tmp_path / "clip.mp4", tmp_path / "out", draw=False)
+    assert [line["time"] for line in lines_of(tmp_path / "out" / "clip.jsonl")] == [0, 0.04, 5, 5.5]
 
 
 def lines_of(path: Path) -> list[dict]:
