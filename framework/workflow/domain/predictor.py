@@ -190,12 +190,14 @@ class RowPredictor(Predictor[Row, Row, R]):
         return source
 
     @abstractmethod
-    def read_file(self, path: Path) -> Iterator[Row]:
-        """The rows of a file. Raises: OarError, where it is none of rows."""
+    def read_file(self, path: Path) -> Iterator[Row | OarError]:
+        """The rows of a file; in the place of a line that is none stands the error. Raises: OarError, where the file is
+        none of rows."""
 
     @abstractmethod
-    def predict_attempts(self, rows: Iterable[Row]) -> Iterator[Result | OarError]:
-        """One result for each row, in order; in the place of a row that cannot be read stands the error."""
+    def predict_attempts(self, rows: Iterable[Row | OarError]) -> Iterator[Result | OarError]:
+        """One result for each row, in order; in the place of a row that cannot be read stands the error, and an error
+        among the rows stays where it is."""
 
 
 class LanguagePredictor(Predictor[Text, Text, R]):

@@ -8,6 +8,7 @@ import sys
 import time
 import weakref
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +16,12 @@ import pytest
 
 from framework.core import disk
 from framework.core.disk import DiskError
-from framework.core.errors import ConfigError, InputError
+from framework.core.errors import ConfigError, InputError, OarError
 from framework.vision import image as vision_image
 from framework.vision.video import VideoReader, VideoWriter
 from framework.workflow import VisionPredictor
-from framework.workflow.domain.predictor import ImageItem
+from framework.workflow.domain import result as domain_result
+from framework.workflow.domain.predictor import ImageItem, Row, RowPredictor
 from framework.workflow.files import predict_files as runner
 from framework.workflow.files import videos
 from framework.workflow.files.sources import open_sources
@@ -281,6 +283,37 @@ def test_the_file_of_all_results_of_a_video(tmp_path: Path):
     assert [p.name for p in report.written] == ["clip.jsonl", "clip.txt"]
     text = (tmp_path / "out" / "clip.txt").read_text(encoding="utf-8")
     assert text.startswith("[(0, ") and text.count("(") == 3 and text.endswith(")]")
+
+
+@dataclass(frozen=True)
+class Doubled(domain_result.Result):
+    text: str
+
+    def to_dict(self) -> dict[str, domain_result.Json]:
+        return {"text": self.text}
+
+
+class Doubles(RowPredictor[domain_result.Result]):
+    """Reads a file of numbers, a line each."""
+
+    def read_file(self, path: Path) -> Iterator[Row | OarError]:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            yield {"x": line} if line.isdigit() else InputError("this is no number", received=line)
+
+    def predict_stream(self, items: Iterable[Row]) -> Iterator[domain_result.Result]:
+        return (Doubled(2 * str(row["x"])) for row in items)
+
+    def predict_attempts(self, rows: Iterable[Row | OarError]) -> Iterator[domain_result.Result | OarError]:
+        for row in rows:
+            yield row if isinstance(row, OarError) else next(self.predict_stream([row]))
+
+
+def test_a_line_that_is_no_row_has_its_error_and_the_others_their_results(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("1\nx\n2\n", encoding="utf-8")
+    report = runner.run_rows(Doubles(), {tmp_path / "a.csv": "a.csv"}, tmp_path / "out")
+    lines = lines_of(tmp_path / "out" / "a.jsonl")
+    assert [line.get("text") for line in lines] == ["11", None, "22"] and "no number" in lines[1]["error"]
+    assert [name for name, _ in report.failed] == ["a.csv, row 2"]
 
 
 class Timed(Ahead):
