@@ -62,11 +62,12 @@ class ZoneCount:
 
 @dataclass(frozen=True)
 class FrameCounts:
-    """What is counted up to a frame, and what happens in it."""
+    """What is counted up to a frame, and what happens in it; `time` is that of the frame, seconds since the first."""
 
     lines: tuple[LineCount, ...] = ()
     zones: tuple[ZoneCount, ...] = ()
     events: tuple[Crossing, ...] = ()
+    time: float = 0.0
 
     def to_dict(self) -> dict[str, JSON]:
         return {
@@ -101,21 +102,21 @@ class EventFile:
 
     head = "frame,time,region,event,track_id,label,seconds\n"
 
-    def __init__(self, stem: str, frame_rate: float, stride: int = 1) -> None:
-        self.name, self.frame_rate, self.stride = f"{stem}_events.csv", frame_rate, stride
+    def __init__(self, stem: str, stride: int = 1) -> None:
+        self.name, self.stride = f"{stem}_events.csv", stride
         self._last: tuple[int, FrameCounts] | None = None
 
     def text(self, result: CountedResult, number: int) -> str:
         """The lines of the frame of this number, from 0."""
         counts = result.counts or FrameCounts()
         self._last = number, counts
-        return "".join(self._line(number, event) for event in counts.events)
+        return "".join(self._line(number, counts.time, event) for event in counts.events)
 
     @property
     def tail(self) -> str:
         number, counts = self._last or (0, FrameCounts())
         return "".join(
-            self._line(number, Crossing(zone.name, "stay", track, zone.labels[track], seconds))
+            self._line(number, counts.time, Crossing(zone.name, "stay", track, zone.labels[track], seconds))
             for zone in counts.zones
             for track, seconds in zone.stays.items()
         )
@@ -128,10 +129,10 @@ class EventFile:
             *(f"{one.name}: {one.total} objects, {one.now} in the last frame" for one in counts.zones),
         ]
 
-    def _line(self, number: int, event: Crossing) -> str:
+    def _line(self, number: int, time: float, event: Crossing) -> str:
         seconds = "" if event.seconds is None else f"{event.seconds:.3f}"
-        time = f"{number / self.frame_rate:.3f}"
-        row = [number * self.stride, time, event.region, event.event, event.track_id, event.label, seconds]
+        what = event.region, event.event, event.track_id, event.label, seconds
+        row = [number * self.stride, f"{time:.3f}", *what]
         out = io.StringIO()
         csv.writer(out, lineterminator="\n").writerow(row)
         return out.getvalue()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -14,7 +15,14 @@ from detection.result_files import CocoFile, MotFile
 from detection.results import DetectionResult
 from detection.slicing import Method, Metric, Slicing, detect_on_tiles
 from detection.tracking.bytetrack import ByteTrack, ByteTrackOptions
-from detection.tracking.counting import Anchor, CountOptions, count_regions, parse_line, parse_zone
+from detection.tracking.counting import (
+    Anchor,
+    CountOptions,
+    count_regions,
+    note_times,
+    parse_line,
+    parse_zone,
+)
 from framework.core.errors import ConfigError
 from framework.vision import boxes as vision_boxes
 from framework.workflow import ImageItem, VisionPredictor
@@ -79,14 +87,15 @@ class ObjectDetector(VisionPredictor[DetectionResult]):
 
     def predict_video(self, frames: Iterable[ImageItem], frame_rate: float) -> Iterator[DetectionResult]:
         """`predict_stream` of a video of so many frames per second. Each call begins with no tracks."""
-        results = self.detect(frames)
+        times: deque[float | None] = deque()
+        results = self.detect(frames if self.counting is None else note_times(frames, times))
         if self.tracking is None:
             return results
         tracked = track(results, replace(self.tracking, frame_rate=frame_rate), self.threshold)
-        return tracked if self.counting is None else count_regions(tracked, self.counting, frame_rate)
+        return tracked if self.counting is None else count_regions(tracked, self.counting, frame_rate, times)
 
-    def event_writer(self, stem: str, frame_rate: float, stride: int = 1) -> EventFile | None:
-        return None if self.counting is None else EventFile(stem, frame_rate, stride)
+    def event_writer(self, stem: str, stride: int = 1) -> EventFile | None:
+        return None if self.counting is None else EventFile(stem, stride)
 
     def to_text(self, result: DetectionResult, suffix: str) -> str:
         return result.to_yolo(with_scores=self.with_scores)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -12,7 +13,7 @@ import numpy as np
 from detection.data import keypoints as keypoint_names
 from detection.detector import DetectionOptions, ObjectDetector, track
 from detection.results import Box, DetectionResult
-from detection.tracking.counting import count_regions
+from detection.tracking.counting import count_regions, note_times
 from framework.config import plain
 from framework.core.errors import ConfigError, FormatError
 from framework.core.types import JSON
@@ -143,12 +144,13 @@ class TopDownDetector(PoseDetector):
         return self._add_poses(self._people(items))
 
     def predict_video(self, frames: Iterable[ImageItem], frame_rate: float) -> Iterator[DetectionResult]:
-        people = self._people(frames)
+        times: deque[float | None] = deque()
+        people = self._people(frames if self.counting is None else note_times(frames, times))
         if self.detector.tracking is not None:
             tracking = replace(self.detector.tracking, frame_rate=frame_rate)
             people = track(people, tracking, self.detector.threshold)
         posed = self._add_poses(people)
-        return posed if self.counting is None else count_regions(posed, self.counting, frame_rate)
+        return posed if self.counting is None else count_regions(posed, self.counting, frame_rate, times)
 
     def _people(self, items: Iterable[ImageItem]) -> Iterator[DetectionResult]:
         for one in self.detector.detect(items):

@@ -1,14 +1,16 @@
 """Counts over tracks: objects that cross a line, and objects in a zone with the time that they stay there.
 
-Directions and limits of lines are those of supervision's LineZone, so that counts can be compared. Zones are exact
-polygons with their edges; supervision's are the pixels that they cover and touch, and points in it are rounded to whole
-pixels. So the two differ for points that are less than a pixel from an edge: there supervision says that they are in.
+Directions and limits of lines are those of supervision's LineZone, so that counts can be compared, but for boxes that
+the edge of the image cuts: it counts none of them where a line is nearer to the edge than a box is high. Zones are
+exact polygons with their edges; supervision's are the pixels that they cover and touch, and points in it are rounded to
+whole pixels. So the two differ for points that are less than a pixel from an edge: there supervision says that they are
+in.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -18,7 +20,9 @@ import numpy as np
 from detection.counts import Crossing, FrameCounts, LineCount, ZoneCount
 from detection.results import Box, DetectionResult
 from framework.core.errors import ConfigError
+from framework.workflow import ImageItem
 
+_CUT = 0.005  # of a side of the image: boxes that end so near to its edge are cut by it
 _ON_EDGE = 1e-3  # pixels
 _ANGLES = np.radians(np.arange(10, 370, 45))  # not along the edges of most zones
 _AROUND = 20 * _ON_EDGE * np.stack([np.cos(_ANGLES), np.sin(_ANGLES)], axis=-1)[None]  # [1, 8, 2]
@@ -119,16 +123,32 @@ def anchor_points(boxes: np.ndarray, anchor: Anchor) -> np.ndarray:
     return np.array([np.stack(pair, axis=-1) for pair in points], np.float64).reshape(len(points), -1, 2)
 
 
-def sides_of_line(line: CountLine, points: np.ndarray) -> np.ndarray:
+def sides_of_line(line: CountLine, points: np.ndarray, size_hw: tuple[int, int] | None = None) -> np.ndarray:
     """[K]: 1 where all points [A, K, 2] are left of the line (in), -1 where all are right of it, and 0 for the rest:
-    boxes on the line, and those beyond its ends, between whose perpendiculars it counts."""
+    boxes on the line, and those beyond its ends, between whose perpendiculars it counts.
+
+    With the size of the image, a box on the line whose points on one side are all at the edge of the image is on that
+    side: the object goes on beyond the edge, and is never seen wholly there.
+    """
     start, end = np.array(line.start), np.array(line.end)
     along = end - start
     offset = points - start
     share = offset @ along
     beside = ((share > 0) & (share < along @ along)).all(axis=0)
     left = along[0] * offset[..., 1] - along[1] * offset[..., 0] < 0  # y points down
-    return np.where(beside & left.all(axis=0), 1, np.where(beside & ~left.any(axis=0), -1, 0))
+    is_left, is_right = left.all(axis=0), ~left.any(axis=0)
+    if size_hw is not None:
+        cut, on_line = _at_edge(points, size_hw), ~is_left & ~is_right
+        cut_left, cut_right = (cut | ~left).all(axis=0), (cut | left).all(axis=0)
+        is_left = is_left | (on_line & cut_left & ~cut_right)
+        is_right = is_right | (on_line & cut_right & ~cut_left)
+    return np.where(beside & is_left, 1, np.where(beside & is_right, -1, 0))
+
+
+def _at_edge(points: np.ndarray, size_hw: tuple[int, int]) -> np.ndarray:
+    """[A, K] bool: which points [A, K, 2] are at the edge of the image or beyond it."""
+    size = np.array(size_hw[::-1], np.float64)
+    return np.asarray(((points <= _CUT * size) | (points >= (1 - _CUT) * size)).any(axis=-1))
 
 
 def inside_zone(zone: CountZone, points: np.ndarray) -> np.ndarray:
@@ -185,13 +205,21 @@ class _Line:
 
 
 @dataclass
+class _Sighting:
+    frame: int
+    label: str
+    until: float
+    """The time of the frame after it, in seconds; while there is none, as the rate of the video says."""
+
+
+@dataclass
 class _Zone:
     region: CountZone
     name: str
-    since: dict[int, int] = field(default_factory=dict)
-    """By track that is inside: the frame in which it entered."""
-    last_seen: dict[int, tuple[int, str]] = field(default_factory=dict)
-    """By track that is inside: the last frame in which it was seen there, and its class."""
+    since: dict[int, float] = field(default_factory=dict)
+    """By track that is inside: the time of the frame in which it entered."""
+    last_seen: dict[int, _Sighting] = field(default_factory=dict)
+    """By track that is inside: when it was seen there last."""
     visitors: set[int] = field(default_factory=set)
 
 
@@ -202,12 +230,12 @@ class RegionCounter:
     it crosses a line is counted where it appears again. (supervision forgets a track after two frames.)
 
     Args:
-        frame_rate: Frames per second of the video.
+        frame_rate: Frames per second of the video: the mean, where they last differently long.
     """
 
     def __init__(self, options: CountOptions, frame_rate: float = 30.0) -> None:
         self.options, self.frame_rate = options, frame_rate
-        self._frame = -1
+        self._frame, self._time = -1, 0.0
         self._lines = [
             _Line(one, one.name or f"line {number}") for number, one in enumerate(options.lines, start=1)
         ]
@@ -215,25 +243,39 @@ class RegionCounter:
             _Zone(one, one.name or f"zone {number}") for number, one in enumerate(options.zones, start=1)
         ]
 
-    def update(self, boxes: Sequence[Box]) -> FrameCounts:
-        """What is counted up to this frame; boxes without a track count nowhere."""
+    def update(
+        self, boxes: Sequence[Box], time: float | None = None, size_hw: tuple[int, int] | None = None
+    ) -> FrameCounts:
+        """What is counted up to this frame; boxes without a track count nowhere.
+
+        Args:
+            boxes: Of the frame.
+            time: Of the frame, in seconds; by default the frames follow one another at `frame_rate`.
+            size_hw: (height, width) of the frame, so that objects that leave it over a line near its edge are counted.
+        """
         self._frame += 1
+        self._time = self._frame / self.frame_rate if time is None else time
         tracked = [box for box in boxes if box.track_id is not None]
         xyxy = np.array([box.bbox for box in tracked], np.float64).reshape(-1, 4)
         events: list[Crossing] = []
         for line in self._lines:
-            sides = sides_of_line(line.region, anchor_points(xyxy, self.options.line_anchor))
+            points = anchor_points(xyxy, self.options.line_anchor)
+            sides = sides_of_line(line.region, points, size_hw)
             for box, side in zip(tracked, sides.tolist()):
                 if side and (event := self._cross(line, box, side)):
                     events.append(event)
         anchors = anchor_points(xyxy, self.options.zone_anchor)
         for zone, inside in zip(self._zones, inside_zones(self.options.zones, anchors)):
+            for sighting in zone.last_seen.values():
+                if sighting.frame == self._frame - 1:
+                    sighting.until = self._time
             for box, is_in in zip(tracked, inside.tolist()):
                 events += self._visit(zone, box, is_in)
         return FrameCounts(
             tuple(self._count_line(line) for line in self._lines),
             tuple(self._count_zone(zone) for zone in self._zones),
             tuple(events),
+            self._time,
         )
 
     def _cross(self, line: _Line, box: Box, side: int) -> Crossing | None:
@@ -253,13 +295,13 @@ class RegionCounter:
         track = box.track_id or 0
         if is_in:
             if track not in zone.since:
-                zone.since[track] = self._frame
+                zone.since[track] = self._time
                 zone.visitors.add(track)
                 yield Crossing(zone.name, "enter", track, box.label)
-            zone.last_seen[track] = self._frame, box.label
+            until = self._time + 1 / self.frame_rate
+            zone.last_seen[track] = _Sighting(self._frame, box.label, until)
         elif track in zone.since:
-            last, _ = zone.last_seen.pop(track)
-            seconds = (last + 1 - zone.since.pop(track)) / self.frame_rate
+            seconds = zone.last_seen.pop(track).until - zone.since.pop(track)
             yield Crossing(zone.name, "leave", track, box.label, seconds)
 
     def _count_line(self, line: _Line) -> LineCount:
@@ -270,19 +312,28 @@ class RegionCounter:
         return LineCount(line.name, line.region.start, line.region.end, entered, left, by_class)
 
     def _count_zone(self, zone: _Zone) -> ZoneCount:
-        stays = {
-            track: (frame + 1 - zone.since[track]) / self.frame_rate
-            for track, (frame, _) in zone.last_seen.items()
-        }
-        now = sum(frame == self._frame for frame, _ in zone.last_seen.values())
-        labels = {track: label for track, (_, label) in zone.last_seen.items()}
+        stays = {track: one.until - zone.since[track] for track, one in zone.last_seen.items()}
+        now = sum(one.frame == self._frame for one in zone.last_seen.values())
+        labels = {track: one.label for track, one in zone.last_seen.items()}
         return ZoneCount(zone.name, zone.region.points, now, len(zone.visitors), stays, labels)
 
 
 def count_regions(
-    results: Iterable[DetectionResult], options: CountOptions, frame_rate: float
+    results: Iterable[DetectionResult],
+    options: CountOptions,
+    frame_rate: float,
+    times: deque[float | None] | None = None,
 ) -> Iterator[DetectionResult]:
-    """The results of the frames of one video, in order, with what is counted up to each."""
+    """The results of the frames of one video, in order, with what is counted up to each; the times of the frames that
+    are known, in seconds, are taken from the left of `times`."""
     counter = RegionCounter(options, frame_rate)
     for result in results:
-        yield replace(result, counts=counter.update(result.boxes))
+        time = times.popleft() if times else None
+        yield replace(result, counts=counter.update(result.boxes, time, result.size_hw))
+
+
+def note_times(frames: Iterable[ImageItem], times: deque[float | None]) -> Iterator[ImageItem]:
+    """The frames; `times` gains that of each."""
+    for frame in frames:
+        times.append(frame.time)
+        yield frame

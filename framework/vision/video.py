@@ -59,6 +59,9 @@ class VideoReader(contextlib.AbstractContextManager["VideoReader"]):
     """(height, width) of the frames, after the rotation that the file asks for."""
     frames_read: int
     """How many frames the current or the last iteration has given."""
+    time: float
+    """Seconds from the first frame to the one given last, by the timestamps of the file, so that frames may last
+    differently long; 1 / `fps` after the one before where it has no later timestamp."""
 
     def __init__(self, source: str | os.PathLike[str] | int, *, prefetch: int = 4, stride: int = 1) -> None:
         for name, number in (("prefetch", prefetch), ("stride", stride)):
@@ -70,7 +73,7 @@ class VideoReader(contextlib.AbstractContextManager["VideoReader"]):
         self._closed = False
         self._running: list[tuple[threading.Event, threading.Thread]] = []
         self._opened: tuple[cv2.VideoCapture, np.ndarray] | None = None
-        self.frames_read = 0
+        self.frames_read, self.time = 0, 0.0
         capture, first = self._opened = self._open()
         fps, count = capture.get(cv2.CAP_PROP_FPS), capture.get(cv2.CAP_PROP_FRAME_COUNT)
         self.fps = (fps if math.isfinite(fps) and 0 < fps < 1000 else _DEFAULT_FPS) / stride
@@ -120,9 +123,10 @@ class VideoReader(contextlib.AbstractContextManager["VideoReader"]):
         if self._closed:
             raise InputError("the video is closed", where=self._source, fix="iterate inside the `with` block")
         (capture, frame), self._opened = self._opened or self._open(), None
-        self.frames_read = 0
-        frames: queue.Queue[np.ndarray | Exception | None] = queue.Queue(self._prefetch)
+        self.frames_read, self.time = 0, 0.0
+        frames: queue.Queue[tuple[np.ndarray, float] | Exception | None] = queue.Queue(self._prefetch)
         stop = threading.Event()
+        start_ms = capture.get(cv2.CAP_PROP_POS_MSEC)
 
         def decode() -> None:
             try:
@@ -132,7 +136,8 @@ class VideoReader(contextlib.AbstractContextManager["VideoReader"]):
                         _put(frames, None, stop)
                         return
                     read, bgr = capture.read()
-                    _put(frames, to_bgr(bgr) if read else None, stop)
+                    seconds = (capture.get(cv2.CAP_PROP_POS_MSEC) - start_ms) / 1000
+                    _put(frames, (to_bgr(bgr), seconds) if read else None, stop)
             except Exception as error:  # a thread's error belongs to who iterates
                 _put(frames, error, stop)
             finally:
@@ -142,12 +147,16 @@ class VideoReader(contextlib.AbstractContextManager["VideoReader"]):
         self._running.append((stop, thread))
         thread.start()
         try:
-            item: np.ndarray | Exception | None = frame
+            item: tuple[np.ndarray, float] | Exception | None = (frame, 0.0)
             while item is not None:
                 if isinstance(item, Exception):
                     raise item
+                frame, seconds = item
+                if self.frames_read:
+                    later = math.isfinite(seconds) and seconds > self.time
+                    self.time = seconds if later else self.time + 1 / self.fps
                 self.frames_read += 1
-                yield item
+                yield frame
                 item = _get(frames, stop)
         finally:
             stop.set()

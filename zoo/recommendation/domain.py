@@ -70,10 +70,10 @@ class Recommender(RowPredictor[RowScores | Recommendations]):
         self.batches, self.transforms, self.tasks, self.items = batches, tuple(transforms), tasks, items
         self.options, self.row_format = options, columns
 
-    def read_file(self, path: Path) -> Iterator[Row]:
+    def read_file(self, path: Path) -> Iterator[Row | OarError]:
         encoders = [one for one in self.transforms if isinstance(one, EncodeFeatures)]
-        for where, row in self.row_format.read_file(path):
-            if self.row_format.has_all_columns(path):
+        for where, row in self.row_format.read_attempts(path):
+            if not isinstance(row, OarError) and self.row_format.has_all_columns(path):
                 for encoder in encoders:
                     encoder.check_columns(row, where)
             yield row
@@ -84,7 +84,9 @@ class Recommender(RowPredictor[RowScores | Recommendations]):
                 raise attempt
             yield attempt
 
-    def predict_attempts(self, rows: Iterable[Row]) -> Iterator[RowScores | Recommendations | OarError]:
+    def predict_attempts(
+        self, rows: Iterable[Row | OarError]
+    ) -> Iterator[RowScores | Recommendations | OarError]:
         waiting = iter(rows)
         while group := list(itertools.islice(waiting, 16 * self.batches.size)):
             encoded = [self._encode(row) for row in group]
@@ -93,7 +95,9 @@ class Recommender(RowPredictor[RowScores | Recommendations]):
             results = iter([self._result(sample, outputs) for sample, outputs in pairs])
             yield from (one if isinstance(one, OarError) else next(results) for one in encoded)
 
-    def _encode(self, row: Row) -> RowSample | OarError:
+    def _encode(self, row: Row | OarError) -> RowSample | OarError:
+        if isinstance(row, OarError):
+            return row
         try:
             return apply_transforms(RowSample(values=cast("Mapping[str, Value]", row)), self.transforms)
         except OarError as error:

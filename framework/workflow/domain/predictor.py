@@ -33,7 +33,7 @@ class ImageItem(NamedTuple):
     """An image [H, W, 3] uint8 RGB, where it comes from ("" if unknown), and the number of its page or frame from 1.
 
     `warnings` say what of the source is not in the image. Of a huge image that is read by `windows`, the image is its
-    overview.
+    overview. `time` of a frame: the seconds since the first one of its video; None where only its rate is known.
     """
 
     image: np.ndarray
@@ -41,6 +41,7 @@ class ImageItem(NamedTuple):
     number: int = 1
     warnings: tuple[str, ...] = ()
     windows: WindowedImage | None = None
+    time: float | None = None
 
 
 class Predictor(ABC, Generic[S, Item, R]):
@@ -146,11 +147,11 @@ class ImagePredictor(Predictor[ImageSource, ImageItem, I]):
         """What the file of one of the `text_suffixes` says of a result."""
         raise ValueError(f"{type(self).__name__} writes no text that ends in {suffix}")
 
-    def event_writer(self, stem: str, frame_rate: float, stride: int = 1) -> EventWriter[I] | None:
+    def event_writer(self, stem: str, stride: int = 1) -> EventWriter[I] | None:
         """The file of what happens in a video, such as objects that cross a line; None where nothing is counted.
 
         Args:
-            frame_rate: Frames per second of those that are read: of each `stride` frames the first.
+            stride: Of each `stride` frames the first is read.
         """
         return None
 
@@ -189,12 +190,14 @@ class RowPredictor(Predictor[Row, Row, R]):
         return source
 
     @abstractmethod
-    def read_file(self, path: Path) -> Iterator[Row]:
-        """The rows of a file. Raises: OarError, where it is none of rows."""
+    def read_file(self, path: Path) -> Iterator[Row | OarError]:
+        """The rows of a file; in the place of a line that is none stands the error. Raises: OarError, where the file is
+        none of rows."""
 
     @abstractmethod
-    def predict_attempts(self, rows: Iterable[Row]) -> Iterator[Result | OarError]:
-        """One result for each row, in order; in the place of a row that cannot be read stands the error."""
+    def predict_attempts(self, rows: Iterable[Row | OarError]) -> Iterator[Result | OarError]:
+        """One result for each row, in order; in the place of a row that cannot be read stands the error, and an error
+        among the rows stays where it is."""
 
 
 class LanguagePredictor(Predictor[Text, Text, R]):

@@ -236,7 +236,7 @@ def _content(result: Result, predictor: AnyPredictor) -> dict[str, JSON]:
 def run_rows(predictor: RowPredictor[Result], files: Mapping[Path, str], output_dir: Path) -> Report:
     """What the predictor says of each row of tables, a line each, in <name of the file>.jsonl; memory does not grow.
 
-    A row that cannot be encoded has a line with its error. What is no row ends its file; the others are read.
+    A row that cannot be read or encoded has a line with its error. What is no table ends its file; the others are read.
     """
     make_folder(output_dir)
     report = Report()

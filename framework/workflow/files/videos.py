@@ -73,6 +73,7 @@ def run_video(
 ) -> Report:
     """Every frame of a video: <stem>.jsonl with a line a frame, and <stem>.mp4 at the same frame rate.
 
+    Times are those of the file; the drawing has its mean rate, so frames that last differently long do not there.
     Decoding, the model, drawing and encoding run side by side, each a few frames ahead of the next. A video that ends
     before its time, or at Ctrl+C, is written up to there, and the report says so. A number is a camera, a text the
     address of a stream. Of each `stride` frames the first is read; frames are numbered as in the video.
@@ -88,7 +89,7 @@ def run_video(
     try:
         with ExitStack() as stack:
             video = stack.enter_context(VideoReader(source, stride=stride))
-            events = predictor.event_writer(stem, video.fps, stride)
+            events = predictor.event_writer(stem, stride)
             out = stack.enter_context(text_file(lines))
             add = stack.enter_context(open_writer(results_file, output_dir))
             add_events = stack.enter_context(open_writer(events, output_dir))
@@ -97,13 +98,14 @@ def run_video(
             stack.enter_context(catch_interrupt(stopped))
             writer: VideoWriter | None = None
             texts: list[Path] = []
+            times: deque[float] = deque()
             count = empty = 0
             for number, (result, image) in enumerate(
-                _draw_overlays(_predict_frames(predictor, video, label, stopped), draw)
+                _draw_overlays(_predict_frames(predictor, video, label, stopped, times), draw)
             ):
                 count, empty = number + 1, empty + result.is_empty
                 frame = number * stride
-                facts = {"frame": frame, "time": round(number / video.fps, 3), **result.to_dict()}
+                facts = {"frame": frame, "time": round(times.popleft(), 3), **result.to_dict()}
                 facts.pop("page", None)
                 out.write(json.dumps(facts, ensure_ascii=False) + "\n")
                 add(result, frame)
@@ -131,11 +133,18 @@ def run_video(
 
 
 def _predict_frames(
-    predictor: ImagePredictor[I], video: VideoReader, label: str, stopped: threading.Event
+    predictor: ImagePredictor[I],
+    video: VideoReader,
+    label: str,
+    stopped: threading.Event,
+    times: deque[float],
 ) -> Iterator[I]:
+    """The results of the frames, in order; `times` gains the seconds of each frame that is read."""
+
     def items() -> Iterator[ImageItem]:
         for number, frame in enumerate(video, start=1):
-            yield ImageItem(frame, label, number)
+            times.append(video.time)
+            yield ImageItem(frame, label, number, time=video.time)
             if stopped.is_set():
                 return
 

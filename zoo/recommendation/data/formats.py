@@ -14,7 +14,7 @@ import json
 import re
 import sys
 import zlib
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,6 +30,7 @@ Format = Literal["auto", "csv", "criteo", "slot", "multislot", "inter", "jsonl",
 Row = Mapping[str, Value]
 CRITEO = ("label", *(f"I{n}" for n in range(1, 14)), *(f"C{n}" for n in range(1, 27)))
 BLOCK = 16 << 20  # bytes of a text file that are read one after another
+_UNDECODED = re.compile("[\udc80-\udcff]")  # bytes that are not UTF-8, as surrogateescape reads them
 _RANGE = re.compile(r"(.*?)(\d+)\.\.\1?(\d+)$")
 _SUFFIXES: dict[str, Format] = {
     ".inter": "inter",
@@ -111,6 +112,9 @@ class RowFormat:
 
     def read(self, block: Block) -> Iterator[tuple[str, Row]]:
         """(place, row) of each row of a block. Raises: FormatError, where a line is none."""
+        return _checked(self._read_attempts(block))
+
+    def _read_attempts(self, block: Block) -> Iterator[tuple[str, Row | FormatError]]:
         kind = self.kind(block.path)
         if kind == "parquet":
             yield from _read_parquet(block)
@@ -121,32 +125,38 @@ class RowFormat:
             if has_header and offset == 0:
                 continue
             where = f"{block.path}, byte {offset}"
-            yield where, _row(kind, line, columns, separator, where)
+            try:
+                text = _decode(line, where).lstrip("\ufeff" if offset == 0 else "")
+                yield where, _row(kind, text, columns, separator, where)
+            except FormatError as error:
+                yield where, error
 
     def read_file(self, path: Path) -> Iterator[tuple[str, Row]]:
-        """(place, row) of each row of a file, with the number of its line; fields in quotes may hold line breaks."""
+        """(place, row) of each row of a file, with the number of its line; fields in quotes may hold line breaks.
+
+        Raises: FormatError, where a line is no row.
+        """
+        return _checked(self.read_attempts(path))
+
+    def read_attempts(self, path: Path) -> Iterator[tuple[str, Row | FormatError]]:
+        """As `read_file`; in the place of a line that is no row stands the error, and the others follow.
+
+        Raises: FormatError, where the file is none of rows.
+        """
         kind = self.kind(path)
         check_file(path, "file of rows", InputError)
         if kind == "parquet" or (kind == "csv" and len(self._separator(path)) > 1) or kind != "csv":
             for number, (_, row) in enumerate(
-                (pair for block in self.blocks(path) for pair in self.read(block)), start=1
+                (pair for block in self.blocks(path) for pair in self._read_attempts(block)), start=1
             ):
                 yield f"{path}, row {number}", row
             return
         columns, has_header = self._columns(path)
         with (
             _open(path) as binary,
-            io.TextIOWrapper(binary, encoding="utf-8-sig", newline="") as file,
+            io.TextIOWrapper(binary, "utf-8-sig", "surrogateescape", newline="") as file,
         ):
-            reader = csv.reader(file, delimiter=self._separator(path))
-            try:
-                for number, cells in enumerate(reader):
-                    if cells and not (has_header and number == 0):
-                        where = f"{path}, line {reader.line_num}"
-                        yield where, _table_row(cells, columns, where)
-            except (UnicodeDecodeError, csv.Error) as error:
-                where = f"{path}, behind line {reader.line_num}"
-                raise FormatError("this is no table in UTF-8", where=where, received=error) from None
+            yield from _table_attempts(file, self._separator(path), columns, has_header, str(path))
 
     def _separator(self, path: Path) -> str:
         if self.separator is not None:
@@ -183,6 +193,76 @@ class RowFormat:
                 fix="`columns` with the names, where the file has no header",
             )
         return tuple(names), True
+
+
+def _checked(attempts: Iterator[tuple[str, Row | FormatError]]) -> Iterator[tuple[str, Row]]:
+    for where, attempt in attempts:
+        if isinstance(attempt, FormatError):
+            raise attempt
+        yield where, attempt
+
+
+class _Lines(Iterator[str]):
+    """Lines that can be put back: `row` has those since it was cleared, `number` counts them all from 1, `is_cut` tells
+    whether more were asked for than there are."""
+
+    def __init__(self, lines: Iterator[str]) -> None:
+        self._lines, self._again = lines, deque[str]()
+        self.row: list[str] = []
+        self.number, self.is_cut = 0, False
+
+    def __next__(self) -> str:
+        line = self._again.popleft() if self._again else next(self._lines, None)
+        self.is_cut = line is None
+        if line is None:
+            raise StopIteration
+        self.row.append(line)
+        self.number += 1
+        return line
+
+    def put_back(self) -> None:
+        """Put back all lines of the row but its first."""
+        self._again.extendleft(reversed(self.row[1:]))
+        self.number -= len(self.row) - 1
+
+
+def _table_attempts(
+    file: Iterator[str], separator: str, columns: Sequence[str], has_header: bool, path: str
+) -> Iterator[tuple[str, Row | FormatError]]:
+    """The rows of a table, or their errors. A quote that is never closed takes in the lines below it; where that makes
+    no row, they are read again without it."""
+    lines = _Lines(file)
+    reader = csv.reader(lines, delimiter=separator)
+    while True:
+        lines.row.clear()
+        is_header, problem = has_header and lines.number == 0, None
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            cells, problem = [], error
+        if cells is None:
+            return
+        is_row = problem is None and len(cells) == len(columns) and not lines.is_cut
+        where = f"{path}, line {lines.number}"
+        if (len(lines.row) > 1 or lines.is_cut) and (is_header or not is_row):
+            lines.put_back()
+            where, problem = f"{path}, line {lines.number}", "a quote is not closed"
+        if is_header or not (cells or problem):
+            continue
+        line = lines.row[0].strip()[:60]
+        if _UNDECODED.search("".join(lines.row)):
+            yield where, FormatError("this is not UTF-8", where=where, received=ascii(line))
+        elif problem is not None:
+            yield where, FormatError(f"this is no line of a table: {problem}", where=where, received=line)
+        else:
+            yield where, _row_or_error(cells, columns, where)
+
+
+def _row_or_error(cells: Sequence[str], columns: Sequence[str], where: str) -> Row | FormatError:
+    try:
+        return _table_row(cells, columns, where)
+    except FormatError as error:
+        return error
 
 
 def _row(kind: Format, line: str, columns: tuple[str, ...], separator: str | None, where: str) -> Row:
@@ -248,8 +328,8 @@ def _decode(line: bytes, where: str) -> str:
         raise FormatError("this is not UTF-8", where=where, received=error.reason) from None
 
 
-def _lines(block: Block) -> Iterator[tuple[int, str]]:
-    """(offset, text) of the lines that begin in a block and are not blank."""
+def _lines(block: Block) -> Iterator[tuple[int, bytes]]:
+    """(offset, line) of the lines that begin in a block and are not blank."""
     with _open(block.path) as file:
         offset = block.start
         if offset:
@@ -260,8 +340,7 @@ def _lines(block: Block) -> Iterator[tuple[int, str]]:
             if not line:
                 return
             if line.strip():
-                text = _decode(line, f"{block.path}, byte {offset}")
-                yield offset, text.lstrip("\ufeff") if offset == 0 else text
+                yield offset, line
             offset += len(line)
 
 

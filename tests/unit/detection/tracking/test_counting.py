@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
 
 from detection.counts import EventFile
-from detection.detector import DetectionOptions
+from detection.detector import DetectionOptions, ObjectDetector
 from detection.results import Box, DetectionResult
 from detection.tracking.counting import (
     Anchor,
+    CountLine,
     CountOptions,
     RegionCounter,
+    anchor_points,
     count_regions,
     inside_zone,
     parse_line,
     parse_zone,
+    sides_of_line,
 )
 from framework.core.errors import ConfigError, InputError
+from framework.workflow import ImageItem
 
 
 def box(x: float, y: float, track: int | None = 1, label: str = "car", size: float = 10) -> Box:
@@ -98,7 +105,7 @@ def test_stays_in_a_zone() -> None:
     assert [result.counts.zones[0].now for result in results if result.counts] == [0, 1, 2, 1, 0]
     last = results[-1].counts
     assert last is not None and last.zones[0].total == 2 and last.zones[0].stays == {2: 0.2}
-    file = EventFile("clip", 10.0)
+    file = EventFile("clip")
     text = file.head + "".join(file.text(result, number) for number, result in enumerate(results)) + file.tail
     assert text.splitlines() == [
         "frame,time,region,event,track_id,label,seconds",
@@ -109,6 +116,63 @@ def test_stays_in_a_zone() -> None:
     ]
     assert file.name == "clip_events.csv" and file.summary() == ["till: 2 objects, 0 in the last frame"]
     assert (results[2].overlay()[:100, :100] > 0).any(axis=-1).mean() > 0.9  # the zone is tinted
+
+
+def test_frames_that_last_differently_long() -> None:
+    """openmpf#1313, PySceneDetect#168: the seconds of a video of variable frame rate are those of its timestamps."""
+    zone = CountOptions(zones=(parse_zone("till=0,0,100,100"),))
+    times, inside, outside = [0.0, 0.1, 5.0, 5.5, 7.0], [box(50, 50)], [box(150, 50)]
+    images = (
+        DetectionResult(tuple(boxes), width=200, height=200)
+        for boxes in (outside, inside, inside, outside, inside)
+    )
+    results = list(count_regions(images, zone, 10.0, deque(times)))
+    file = EventFile("clip", stride=2)
+    text = "".join(file.text(result, number) for number, result in enumerate(results)) + file.tail
+    assert text.splitlines() == [
+        "2,0.100,till,enter,1,car,",
+        "6,5.500,till,leave,1,car,5.400",
+        "8,7.000,till,enter,1,car,",
+        "8,7.000,till,stay,1,car,0.100",  # the last frame: as long as the rate says
+    ]
+
+
+def test_a_detector_counts_by_the_times_of_its_frames() -> None:
+    class Still(ObjectDetector):
+        def detect(self, items: Iterable[ImageItem]) -> Iterator[DetectionResult]:
+            return (DetectionResult((box(50, 50, None),), width=200, height=200) for _ in items)
+
+    options = DetectionOptions(tracker="bytetrack", zone=("0,0,100,100",))
+    detector = Still(MagicMock(), ("car",), tracking=options.make_tracking())
+    detector.counting = options.make_counting()
+    frames = [
+        ImageItem(np.zeros((200, 200, 3), np.uint8), "", n, time=t) for n, t in enumerate((0.0, 0.5, 9.0))
+    ]
+    last = list(detector.predict_video(iter(frames), 10.0))[-1].counts
+    assert last is not None and last.time == 9.0 and last.zones[0].stays == {1: 9.1}
+
+
+@pytest.mark.parametrize(("y", "down"), [(10, True), (10, False), (710, True), (710, False), (360, True)])
+def test_a_line_nearer_to_the_edge_than_a_box_is_high(y: int, down: bool) -> None:
+    """supervision#1838: a car of 100 pixels comes into the image over a line 10 pixels from its edge."""
+    counter = RegionCounter(CountOptions((parse_line(f"0,{y},1296,{y}"),)))
+    tops = range(-95, 715, 20)
+    cars = [Box("car", 0, 0.9, (500, max(top, 0), 620, min(top + 100, 720)), 1) for top in tops]
+    counts = [counter.update([car], size_hw=(720, 1296)) for car in (cars if down else reversed(cars))]
+    assert (counts[-1].lines[0].entered, counts[-1].lines[0].left) == ((0, 1) if down else (1, 0))
+
+
+def test_a_box_that_the_image_cuts_beside_the_line_is_on_it() -> None:
+    upright, across = CountLine((100, 0), (100, 200)), CountLine((0, 100), (200, 100))
+    size_hw = (200, 200)
+
+    def side(line: CountLine, *bbox: float) -> int:
+        return int(sides_of_line(line, anchor_points(np.array([bbox]), "corners"), size_hw)[0])
+
+    assert side(upright, 50, 120, 150, 200) == 0  # its corners on either side are not all at the edge
+    assert side(across, 50, 0, 150, 200) == 0  # cut on both sides
+    assert side(across, 50, 40, 150, 199.5) == -1 and side(across, 50, 40, 150, 190) == 0
+    assert side(across, 50, 120, 150, 200) == -1 and side(across, 50, 0, 150, 60) == 1
 
 
 def test_the_middle_of_the_lower_side_tells_the_zone() -> None:

@@ -1,6 +1,8 @@
 """framework.vision.video: frames in and out, early ends, broken files, threads that stop."""
 
+import math
 import os
+import struct
 import threading
 import time
 import wave
@@ -362,3 +364,43 @@ def test_a_stream_that_is_not_there_hides_its_password() -> None:
     with pytest.raises(InputError, match="the stream gives no image") as caught:
         VideoReader("rtsp://user:secret@127.0.0.1:9/stream")
     assert "secret" not in str(caught.value) and "user:***@" in str(caught.value)
+
+
+def set_frame_times(path: Path, milliseconds: list[int]) -> None:
+    """Rewrite how long each frame of an .mp4 of OpenCV lasts. Its index is the last box, so that nothing else moves."""
+    content = path.read_bytes()
+    (scale,) = struct.unpack(">I", content[content.index(b"mdhd") + 16 :][:4])
+    durations = [round(one * scale / 1000) for one in milliseconds]
+    table = struct.pack(">4xI", len(durations)) + b"".join(struct.pack(">II", 1, one) for one in durations)
+    start = content.index(b"stts") - 4
+    old, new = struct.unpack(">I", content[start:][:4])[0], 8 + len(table)
+    content = content[:start] + struct.pack(">I", new) + b"stts" + table + content[start + old :]
+    for name in (b"moov", b"trak", b"mdia", b"minf", b"stbl"):
+        at = content.index(name) - 4
+        size = struct.unpack(">I", content[at:][:4])[0] + new - old
+        content = content[:at] + struct.pack(">I", size) + content[at + 4 :]
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("stride", "expected"), [(1, [0, 0.04, 0.08, 5.08, 5.58, 5.62]), (2, [0, 0.08, 5.58])]
+)
+def test_times_are_those_of_the_file(tmp_path: Path, stride: int, expected: list[float]):
+    """PySceneDetect#168: of a video of variable frame rate the mean rate says when no frame is shown."""
+    path = written(tmp_path / "a.mp4", 6, fps=1)
+    set_frame_times(path, [40, 40, 5000, 500, 40, 380])  # as long as before in all
+    with VideoReader(path, stride=stride) as reader:
+        for _ in range(2):
+            assert [reader.time for _ in reader] == pytest.approx(expected, abs=1e-3)
+
+
+def test_times_without_timestamps_follow_the_rate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    stamps = iter([0.0, 40.0, 40.0, 0.0, math.nan, 400.0])
+
+    class Stamped(Capture):
+        def get(self, what):
+            return next(stamps, 0.0) if what == cv2.CAP_PROP_POS_MSEC else super().get(what)
+
+    monkeypatch.setattr(video.cv2, "VideoCapture", Stamped)
+    with VideoReader(written(tmp_path / "a.avi", 6)) as reader:
+        assert [reader.time for _ in reader] == pytest.approx([0, 0.04, 0.08, 0.12, 0.16, 0.4])

@@ -109,6 +109,30 @@ def test_lines_that_are_no_rows(tmp_path: Path, name: str, text: str, options: d
         Rows((str(tmp_path / name),), **options)[0]
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        (
+            "a.csv",
+            'x,y\n1\n2,b\n3,"c\n4,d\n"5","e\nf"\n\udcff,g\n\n6,h,i\n7,j\n8,"k\n9,l\n',
+            ["columns", "2", "a quote is not closed", "4", "5", "not UTF-8", "columns", "7", "a quote", "9"],
+        ),
+        ("a.csv", 'x,"y\n1,a\n2,b\n', ["1", "2"]),
+        ("a.tsv", "x\ty\n1\n2\tb\n\udcff\tc\n3\td\n", ["columns", "2", "not UTF-8", "3"]),
+        ("a.txt", "x::y\n1\n2::b\n", ["columns", "2"]),
+        ("a.jsonl", '[1]\n{"x": "2"}\n{\n\udcff\n{"x": "3"}\n', ["no row", "2", "no JSON", "not UTF-8", "3"]),
+    ],
+)
+def test_a_line_that_is_no_row_leaves_the_others(
+    tmp_path: Path, name: str, text: str, expected: list[str]
+) -> None:
+    (tmp_path / name).write_bytes(text.encode("utf-8", "surrogateescape"))
+    attempts = [attempt for _, attempt in RowFormat().read_attempts(tmp_path / name)]
+    assert len(attempts) == len(expected)
+    for attempt, wanted in zip(attempts, expected):
+        assert wanted in str(attempt) if isinstance(attempt, FormatError) else wanted == attempt["x"]
+
+
 def test_parquet_is_read_by_row_groups(tmp_path: Path) -> None:
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     table = arrow.table({"x": list(range(10)), "h": [["a", "b"]] * 10})

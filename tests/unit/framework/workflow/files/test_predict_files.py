@@ -8,6 +8,7 @@ import sys
 import time
 import weakref
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +16,12 @@ import pytest
 
 from framework.core import disk
 from framework.core.disk import DiskError
-from framework.core.errors import ConfigError, InputError
+from framework.core.errors import ConfigError, InputError, OarError
 from framework.vision import image as vision_image
 from framework.vision.video import VideoReader, VideoWriter
 from framework.workflow import VisionPredictor
-from framework.workflow.domain.predictor import ImageItem
+from framework.workflow.domain import result as domain_result
+from framework.workflow.domain.predictor import ImageItem, Row, RowPredictor
 from framework.workflow.files import predict_files as runner
 from framework.workflow.files import videos
 from framework.workflow.files.sources import open_sources
@@ -283,6 +285,37 @@ def test_the_file_of_all_results_of_a_video(tmp_path: Path):
     assert text.startswith("[(0, ") and text.count("(") == 3 and text.endswith(")]")
 
 
+@dataclass(frozen=True)
+class Doubled(domain_result.Result):
+    text: str
+
+    def to_dict(self) -> dict[str, domain_result.Json]:
+        return {"text": self.text}
+
+
+class Doubles(RowPredictor[domain_result.Result]):
+    """Reads a file of numbers, a line each."""
+
+    def read_file(self, path: Path) -> Iterator[Row | OarError]:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            yield {"x": line} if line.isdigit() else InputError("this is no number", received=line)
+
+    def predict_stream(self, items: Iterable[Row]) -> Iterator[domain_result.Result]:
+        return (Doubled(2 * str(row["x"])) for row in items)
+
+    def predict_attempts(self, rows: Iterable[Row | OarError]) -> Iterator[domain_result.Result | OarError]:
+        for row in rows:
+            yield row if isinstance(row, OarError) else next(self.predict_stream([row]))
+
+
+def test_a_line_that_is_no_row_has_its_error_and_the_others_their_results(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("1\nx\n2\n", encoding="utf-8")
+    report = runner.run_rows(Doubles(), {tmp_path / "a.csv": "a.csv"}, tmp_path / "out")
+    lines = lines_of(tmp_path / "out" / "a.jsonl")
+    assert [line.get("text") for line in lines] == ["11", None, "22"] and "no number" in lines[1]["error"]
+    assert [name for name, _ in report.failed] == ["a.csv, row 2"]
+
+
 class Timed(Ahead):
     """Is asked for the frames of a video at their rate."""
 
@@ -304,7 +337,7 @@ def test_a_predictor_that_knows_of_time_is_told_the_rate(tmp_path: Path):
 class Video:
     """Stands for VideoReader: `there` frames, of which the header promises `frame_count`."""
 
-    fps, frames_read = 5.0, 0
+    fps, frames_read, time = 5.0, 0, 0.0
     there, frame_count = 40, None
 
     def __init__(self, source: Path | int | str, *, stride: int = 1) -> None: ...
@@ -318,6 +351,21 @@ class Video:
         for number in range(self.there):
             self.frames_read += 1
             yield image(5 * number % 256, 16)
+
+
+def test_times_of_frames_that_last_differently_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """openmpf#1313: the times in the results are those of the file."""
+
+    class Uneven(Video):
+        there = 4
+
+        def __iter__(self) -> Iterator[np.ndarray]:
+            for frame, self.time in zip(super().__iter__(), (0.0, 0.04, 5.0, 5.5)):
+                yield frame
+
+    monkeypatch.setattr(videos, "VideoReader", Uneven)
+    runner.run_video(Ahead(), tmp_path / "clip.mp4", tmp_path / "out", draw=False)
+    assert [line["time"] for line in lines_of(tmp_path / "out" / "clip.jsonl")] == [0, 0.04, 5, 5.5]
 
 
 def lines_of(path: Path) -> list[dict]:
