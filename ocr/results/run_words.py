@@ -32,6 +32,7 @@ NARROWEST = 0.1  # of the font size, a space between right-to-left words
 LEADERS = ".·․…_"  # which lead the eye to a page number
 LEADER_CHARS = 4  # at least, in a row
 LONGEST_NOTE = 6  # characters of a note's sign that stands alone
+SIGNS = ("Sm", "Sc", "So", "Nl", "No")  # of Unicode: none of them is a letter of a word that is set apart
 RAISED_ALONE = 0.25  # the rise that tells it whatever the size
 
 
@@ -156,11 +157,7 @@ def split_words(chars: Chars, order: list[int], rightward: bool) -> list[list[in
     codes = [chars.codes[i] for i in order]
     leaders = _leaders(codes)
     unspaced = [code > "\u2e7f" and is_unspaced(code[0]) for code in codes]
-    letters = gaps
-    if True in leaders:
-        letters = [gap for n, gap in enumerate(gaps) if not leaders[n] and not leaders[n + 1]]
-    # Of many words of one letter or digit the middle gap is one between words.
-    spacing = max(_first_quartile(letters), 0.0) if len(letters) > 3 else 0.0
+    spacing = _letter_spacing(chars, order, gaps, leaders)
     are_words = not rightward and _are_words(chars, order, gaps)
     is_tight = spacing < UNSPACED * chars.size[order[0]] and _is_even(chars, order, gaps)
     words: list[list[int]] = [[order[0]]]
@@ -193,6 +190,30 @@ def split_words(chars: Chars, order: list[int], rightward: bool) -> list[list[in
         else:
             words[-1].append(after)
     return words
+
+
+def _letter_spacing(
+    chars: Chars, order: Sequence[int], gaps: Sequence[float], leaders: Sequence[bool]
+) -> float:
+    """How far the letters of a line stand apart, in the units of its gaps; 0 where that cannot be told of so few.
+
+    Where the document has spaces they end words, such as those of one sign in "5 < 6 & 7 > 2", and letters stand as far
+    apart as what has no space between it. Only where nothing but single letters stands between spaces these may be
+    those of one word that is set apart.
+    """
+    within = [n for n in range(len(gaps)) if not leaders[n] and not leaders[n + 1]]
+    if len(within) <= 3:
+        return 0.0
+    spaces = chars.spaces
+    tight = [n for n in within if spaces[order[n + 1]] <= spaces[order[n]]]
+    if len(tight) < len(within):
+        said = [chars.codes[i][0] for i in order]
+        pairs = any(said[n].isalnum() and said[n + 1].isalnum() for n in tight)
+        if pairs or any(one.isdigit() or unicodedata.category(one) in SIGNS for one in said):
+            within = tight
+    # Of many words of one letter the middle gap is one between words.
+    letters = [gaps[n] for n in within]
+    return max(_first_quartile(letters) if len(letters) > 2 else min(letters, default=0.0), 0.0)
 
 
 def _is_even(chars: Chars, order: Sequence[int], gaps: Sequence[float]) -> bool:

@@ -48,3 +48,17 @@ def test_spaces_beside_chinese() -> None:
     assert words_of("使用Python编写的程序", {2: 2.5, 8: 2.5}, spaces=True) == ["使用", "Python", "编写的程序"]
     assert words_of("姓名张三和李四两个人", {2: 10.0}) == ["姓名", "张三和李四两个人"]
     assert words_of("due in30days from now", {6: 2.5}, seen=True) == ["due in", "30days from now"]
+
+
+@pytest.mark.parametrize("said", ["5<6&7>2", "a=b+c", "010110", "12345"])
+def test_signs_between_spaces_of_the_document_are_words(said: str) -> None:
+    gaps = dict.fromkeys(range(1, len(said)), 2.8)
+    assert words_of(said, gaps, spaces=True) == list(said)
+
+
+def test_single_letters_beside_a_word_are_words() -> None:
+    assert words_of("Iamabc", {1: 2.8, 3: 2.8, 4: 2.8, 5: 2.8}, spaces=True) == ["I", "am", "a", "b", "c"]
+
+
+def test_letters_between_spaces_alone_are_one_word() -> None:
+    assert words_of("TOTAL", dict.fromkeys(range(1, 5), 2.8), spaces=True) == ["TOTAL"]
