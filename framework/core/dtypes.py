@@ -95,6 +95,12 @@ def enable_x64() -> None:
     jax.config.update("jax_enable_x64", True)
 
 
+def fits_int32(array: np.ndarray) -> bool:
+    """Whether 32 bits with a sign hold all integers of an array."""
+    limits = np.iinfo(np.int32)
+    return not array.size or bool(array.min() >= limits.min and array.max() <= limits.max)
+
+
 def narrow(array: np.ndarray, where: object = None) -> np.ndarray:
     """`array` in the widest type that JAX keeps: float64 becomes float32, int64 becomes int32 when it fits.
 
@@ -110,7 +116,7 @@ def narrow(array: np.ndarray, where: object = None) -> np.ndarray:
         return array
     if array.dtype.kind in "iu":
         low, high = np.iinfo(np.int32).min, np.iinfo(np.int32).max
-        if array.size and (array.min() < low or array.max() > high):
+        if not fits_int32(array):
             raise ShapeError(
                 "an integer does not fit into 32 bits",
                 where=where,

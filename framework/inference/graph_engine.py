@@ -39,6 +39,7 @@ else:
     jax = LazyModule("jax")
 
 log = logging.getLogger("oar")
+_INTEGERS = ("int64", "uint64")  # which jax has only where 64 bits are on
 # Operators that round to 8 bits, or compute with what was.
 _EIGHT_BITS = frozenset(
     (
@@ -65,11 +66,13 @@ def load_graph(path: Path | Source, params: Path | Source | None = None) -> Grap
     return build_paddle_layer(load_program(source, params))
 
 
-def _declare(spec: TensorSpec) -> TensorShape:
+def _declare(spec: TensorSpec, is_output: bool = False) -> TensorShape:
     names = (f"{spec.name}.{axis}" if axis else "n" for axis in range(len(spec.shape)))
     shape = tuple(size if isinstance(size, int) else name for size, name in zip(spec.shape, names))
     if spec.dtype == TEXT_NAME:
         return TensorShape(shape, np.dtype(np.str_))
+    if is_output and spec.dtype in _INTEGERS:
+        return TensorShape(shape, np.dtype(spec.dtype))
     return TensorShape(shape, np.dtype(jax.dtypes.canonicalize_dtype(spec.dtype or "float32")))
 
 
@@ -89,7 +92,7 @@ class GraphEngine:
         enable_compilation_cache()
         self.device = device or default_device()
         self.inputs = {spec.name: _declare(spec) for spec in layer.inputs}
-        self.outputs = {spec.name: _declare(spec) for spec in layer.outputs}
+        self.outputs = {spec.name: _declare(spec, is_output=True) for spec in layer.outputs}
         self._graphdef, params, buffers = functional_core.split(layer)
         self._layer, self._is_compiled = layer, True
         self._kernels = kernel_names(layer)
@@ -204,12 +207,24 @@ class GraphEngine:
         return len(self._shapes)
 
     def __call__(self, inputs: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
-        """Outputs by name, in the file's order; blocks until they are there.
+        """Outputs by name, in the file's order and with its integer types; blocks until they are there.
 
         Raises:
             ShapeError: the inputs are not those of the graph by name or number of axes, or do not fit one another.
         """
-        return {name: np.asarray(value) for name, value in self.start(inputs).items()}
+        return {
+            name: self._as_declared(name, np.asarray(value)) for name, value in self.start(inputs).items()
+        }
+
+    def _as_declared(self, name: str, value: np.ndarray) -> np.ndarray:
+        """An output in the integer type of the file, which is computed with 32 bits here where these are enough.
+
+        Paddle's files may declare indices as float32, which is the type of an output that nobody set: they are int64.
+        """
+        dtype = self.outputs[name].dtype
+        if value.dtype == np.int32 and dtype.kind == "f" and self._layer.program.format != "onnx":
+            return value.astype(np.int64)
+        return value.astype(dtype) if dtype.name in _INTEGERS and value.dtype.kind in "iu" else value
 
     def start(self, inputs: Mapping[str, ArrayLike]) -> dict[str, jax.Array]:
         """As a call, but the outputs may still be under way."""

@@ -14,7 +14,8 @@ touches no handle and may be called from any thread.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -134,13 +135,13 @@ class Predictor:
         self._engine = engine
         names = list(engine.inputs) if graph else self._artifact.input_names(engine.inputs)
         self._inputs = {name: Handle(name, engine.inputs[name]) for name in names}
-        self._outputs = {name: Handle(name, aval) for name, aval in engine.outputs.items()}
+        self._outputs = {name: Handle(name, engine.outputs[name]) for name in _in_order(engine.outputs)}
 
     def get_input_names(self) -> list[str]:
         return list(self._inputs)
 
     def get_output_names(self) -> list[str]:
-        """As `run([arrays])` returns them: sorted, or in the order of another framework's graph."""
+        """As `run([arrays])` returns them: sorted, as a saved function returned them, or as a graph has them."""
         return list(self._outputs)
 
     def get_input_handle(self, name: str) -> Handle:
@@ -161,7 +162,8 @@ class Predictor:
                     "wrong number of inputs", received=len(inputs), allowed=", ".join(self._inputs)
                 )
             arrays = {name: narrow(np.asarray(array), name) for name, array in zip(self._inputs, inputs)}
-            return list(self._run(arrays).values())
+            results = self._run(arrays)
+            return [results[name] for name in self._outputs]
         values = {name: handle.value for name, handle in self._inputs.items() if handle.value is not None}
         missing = [name for name in self._inputs if name not in values]
         if missing:
@@ -215,6 +217,13 @@ def _open_graph(config: Config, program: Path | Source, params: Path | Source | 
 def _has(aval: TensorShape, batch: str) -> bool:
     """Whether the first size of an input or output is the batch."""
     return bool(aval.shape) and str(aval.shape[0]) == batch
+
+
+def _in_order(names: Iterable[str]) -> list[str]:
+    """The outputs of a saved function by their numbers, which engines sort as text; others as they are."""
+    names = list(names)
+    numbers = [re.fullmatch(r"output(\d+)", name) for name in names]
+    return sorted(names, key=lambda name: (len(name), name)) if all(numbers) else names
 
 
 def _handle(handles: dict[str, Handle], name: str, kind: str) -> Handle:

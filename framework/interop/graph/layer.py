@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
+from framework.core.dtypes import fits_int32
 from framework.core.errors import FormatError, InputError, OarError, ShapeError, did_you_mean
 from framework.core.types import PyTree
 from framework.interop.graph.operator import Call, Operator
@@ -168,6 +170,9 @@ def _to_output(item: Item | dict) -> PyTree:
     if isinstance(item, Value) and item.dtype in (np.int64, np.uint64):
         with jax.enable_x64(True):
             return to_jax(item)
+    if isinstance(item, np.ndarray) and item.dtype == np.int64 and not fits_int32(item):
+        with jax.enable_x64(True):
+            return jnp.asarray(item)
     return to_jax(item)
 
 

@@ -21,16 +21,29 @@ ARITHMETIC = frozenset(
     """
     Add Sub Mul Div Mod Pow Neg Abs Sum BitShift BitwiseAnd BitwiseOr BitwiseXor CumSum CumProd ReduceSum ReduceProd
     ReduceL1 ReduceSumSquare MatMul Einsum
+    elementwise_add elementwise_sub elementwise_mul elementwise_floordiv elementwise_mod elementwise_pow scale pow
+    increment sum abs square bitwise_and bitwise_or bitwise_xor bitwise_not cumsum cumprod reduce_sum reduce_prod
+    matmul_v2 matmul bmm einsum
     """.split()  # noqa: SIM905
 )
 _PASSING = frozenset(
     """
     Identity Reshape Squeeze Unsqueeze Flatten Transpose Concat Slice Split Expand Tile Where Min Max Clip Gather
     GatherElements ReduceMin ReduceMax Pad Sign
+    assign share_data reshape2 squeeze2 unsqueeze2 flatten_contiguous_range transpose2 concat stack unstack unbind slice
+    strided_slice split expand_v2 expand_as_v2 tile where elementwise_min elementwise_max clip gather gather_nd
+    index_select take_along_axis reduce_min reduce_max pad3d sign flip roll top_k_v2 argsort kthvalue masked_select
     """.split()  # noqa: SIM905
 )
-_READING = frozenset("Cast Equal Less LessOrEqual Greater GreaterOrEqual ArgMax ArgMin".split())  # noqa: SIM905
+_READING = frozenset(
+    """
+    Cast Equal Less LessOrEqual Greater GreaterOrEqual ArgMax ArgMin
+    cast equal not_equal less_than less_equal greater_than greater_equal arg_max arg_min
+    """.split()  # noqa: SIM905
+)
 _INT64, _UINT64 = 7, 13  # of TensorProto.DataType
+_PADDLE_INT64 = (3, "int64")  # of VarType.Type, and in PIR
+_VALUE_SLOTS = ("X", "Y", "Input")  # of Paddle's nodes; indices and sizes stand in others
 
 
 def find_wide_values(program: Program) -> frozenset[str]:
@@ -39,16 +52,25 @@ def find_wide_values(program: Program) -> frozenset[str]:
     wide |= {n for n, a in program.parameters.items() if isinstance(a, np.ndarray) and a.dtype == np.int64}
     for node in program.walk():
         passes = node.op in ARITHMETIC or node.op in _PASSING
-        data = (
-            node.inputs[:1]
-            if node.op in ("Reshape", "Slice", "Expand", "Tile", "Gather", "Pad")
-            else node.inputs
-        )
-        if (passes and any(name in wide for name in data)) or (
-            node.op == "Cast" and node.attrs.get("to") == _INT64
-        ):
+        if (passes and any(name in wide for name in _values(node))) or _makes_int64(node):
             wide.update(node.outputs)
     return frozenset(wide)
+
+
+def _values(node: Node) -> list[str]:
+    """The inputs whose values the outputs have."""
+    if node.input_slots:
+        slots = zip(node.input_slots, node.inputs, strict=True)
+        return [name for slot, name in slots if slot in _VALUE_SLOTS]
+    first = node.op in ("Reshape", "Slice", "Expand", "Tile", "Gather", "Pad")
+    return list(node.inputs[:1] if first else node.inputs)
+
+
+def _makes_int64(node: Node) -> bool:
+    """Whether the node itself says that its result is int64."""
+    if node.op in ("cast", "reduce_sum", "reduce_prod"):
+        return node.attrs.get("out_dtype") in _PADDLE_INT64
+    return node.op == "Cast" and node.attrs.get("to") == _INT64
 
 
 def runs_wide(node: Node, items: Sequence[Item], wide: frozenset[str]) -> bool:
@@ -59,6 +81,10 @@ def runs_wide(node: Node, items: Sequence[Item], wide: frozenset[str]) -> bool:
         return True
     if node.op == "Cast" and node.attrs.get("to") in (_INT64, _UINT64) and _is_float(items[0]):
         return True
+    if node.op == "reduce_sum" and _is_whole(items[0]):
+        return True  # Paddle's sums of integers and booleans are int64
+    if node.input_slots and _makes_int64(node) and (node.op != "cast" or _is_float(items[0])):
+        return True
     return (node.op in ARITHMETIC or node.op in _PASSING or node.op in _READING) and any(map(_is_wide, items))
 
 
@@ -68,6 +94,10 @@ def _is_wide(item: Item) -> bool:
 
 def _is_float(item: Item) -> bool:
     return isinstance(item, Value) and bool(jnp.issubdtype(item.dtype, jnp.floating))
+
+
+def _is_whole(item: Item) -> bool:
+    return isinstance(item, Value) and item.dtype.kind in "biu"
 
 
 def widen(item: Item) -> Item:

@@ -1,7 +1,7 @@
 """jit.save and jit.load: a layer or function as our artifact folder, and back as a layer that runs without its code.
 
-The folder holds the program for the engines (64-bit inputs come in as 32 bits there), the weights, and the same program
-with its gradient, so that a loaded layer can be trained on.
+The folder holds the program for the engines (64-bit inputs come in as 32 bits there; outputs have their own types), the
+weights, and the same program with its gradient, so that a loaded layer can be trained on.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def write_onnx_file(
         traced = _trace(layer, call, specs, free)
         with explained(traced.name), converted_layers(traced.layers), x64():
             return export_file(
-                lambda w, i: traced.lowered(w, i, False),
+                traced.lowered,
                 traced.weights,
                 traced.wide_specs,
                 path,
@@ -207,7 +207,7 @@ class _Traced(NamedTuple):
 
     name: str
     layers: list[Layer]
-    lowered: Callable[[Named, Named, bool], Named]
+    lowered: Callable[[Named, Named], Named]
     weights: dict[str, np.ndarray]
     slots: list[Slot]
     narrow_specs: dict[str, TensorSpec]
@@ -249,12 +249,15 @@ def _exported(
     with explained(traced.name), converted_layers(traced.layers), x64():
         narrow, wide = (
             lower_program(
-                lambda w, i, is_narrow=is_narrow: traced.lowered(w, i, is_narrow),
-                _narrowed(traced.weights) if is_narrow else traced.weights,
+                traced.lowered,
+                weights,
                 inputs,
                 constraints=free.constraints(specs),
             )
-            for is_narrow, inputs in ((True, traced.narrow_specs), (False, traced.wide_specs))
+            for weights, inputs in (
+                (_narrowed(traced.weights), traced.narrow_specs),
+                (traced.weights, traced.wide_specs),
+            )
         )
         with file_names_alone():
             training = _with_gradient(wide, traced.name)
@@ -325,13 +328,11 @@ def _trace(
             function.result, function.count = traced.result, traced.count  # type: ignore[attr-defined]
             return made[: traced.count], traced
 
-        def lowered(named: Named, inputs: Named, narrow: bool) -> Named:
+        def lowered(named: Named, inputs: Named) -> Named:
             given = [inputs[n].astype(s.dtype.numpy) for n, s in zip(names, specs, strict=True)]
             made, traced = function([named[n].astype(weights[n].dtype) for n in weights], given)
-            arrays = _arrays(traced.result, made, slots, [named[n] for n in weights], given)
+            arrays = _arrays(traced, made, [named[n] for n in weights], given)
             function.types = [str(a.dtype) for a in arrays]  # type: ignore[attr-defined]
-            if narrow:
-                arrays = [a.astype(_NARROW.get(str(a.dtype), a.dtype)) for a in arrays]
             return {f"output{n}": a for n, a in enumerate(arrays)}
 
         narrow_specs = {
@@ -377,26 +378,19 @@ def _weights(layer: object, slots: Sequence[Slot]) -> tuple[dict[str, np.ndarray
 
 
 def _arrays(
-    result: object,
-    made: Sequence[jax.Array],
-    slots: Sequence[Slot],
-    values: Sequence[jax.Array],
-    inputs: Sequence[jax.Array],
+    traced: _Run, made: Sequence[jax.Array], values: Sequence[jax.Array], inputs: Sequence[jax.Array]
 ) -> list[jax.Array]:
-    """The returned Tensors in order; one may be an input or a weight as it is."""
-    from framework.paddle.jit.recording import ArgumentSlot
-
+    """The returned Tensors in order; one may be an input, a weight or a Tensor from outside as it is."""
+    own = {id(slot.find(())): value for slot, value in zip(traced.slots, values, strict=True)}
+    own |= {id(tensor): value for tensor, value in zip(traced.args, inputs, strict=True)}
     found = []
-    for leaf in jax.tree_util.tree_leaves(result, is_leaf=lambda v: isinstance(v, _Result)):
-        if isinstance(leaf, _Result):
-            at = leaf.at
-            if isinstance(at, ArgumentSlot):
-                found.append(inputs[at.index])
-            elif isinstance(at, Slot):
-                place = next(i for i, slot in enumerate(slots) if slot.find(()) is at.find(()))
-                found.append(values[place])
-            else:
-                found.append(made[at])
+    for leaf in jax.tree_util.tree_leaves(traced.result, is_leaf=lambda v: isinstance(v, _Result)):
+        if isinstance(leaf, _Result) and isinstance(leaf.at, Slot):
+            tensor = leaf.at.find(())
+            assert tensor is not None
+            found.append(own.get(id(tensor), tensor._value))
+        elif isinstance(leaf, _Result):
+            found.append(made[leaf.at])
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 import numpy as np
+from jax.export import is_symbolic_dim
 
 from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, operation
@@ -63,18 +64,20 @@ def rank(input: Tensor) -> Tensor:
 
 
 def _has_unknown_sizes(x: Tensor) -> bool:
-    """Whether it is a variable of a static program some of whose sizes are those of what is fed."""
-    return isinstance(x._value, Symbol) and -1 in x._value.known
+    """Whether some of its sizes are those of what is fed: in a static program, or one saved with free sizes."""
+    if isinstance(x._value, Symbol):
+        return -1 in x._value.known
+    return any(map(is_symbolic_dim, x.shape))
 
 
 @operation(name="shape", differentiable=False)
 def _shape(x: Array) -> Array:
-    return jnp.array(x.shape, jnp.int32)
+    return jnp.stack([jnp.asarray(size, jnp.int32) for size in x.shape])
 
 
 @operation(name="numel", differentiable=False)
 def _numel(x: Array) -> Array:
-    return jnp.array(x.size, jnp.int64)
+    return jnp.asarray(x.size, jnp.int64)
 
 
 @checked

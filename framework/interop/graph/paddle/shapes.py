@@ -16,6 +16,7 @@ from framework.nn import functional as F
 OPERATORS: Table = {}
 canonical = jax.dtypes.canonicalize_dtype
 operator = registrar(OPERATORS)
+_INT64 = 7  # of ONNX
 END = np.iinfo(np.int32).max
 
 
@@ -409,6 +410,8 @@ def _arg(a: Arguments) -> Item:
 def _reduction(op: str) -> Rule:
     def rule(a: Arguments) -> Item:
         x = a["X"]
+        if op == "ReduceSum" and isinstance(x, Value | np.ndarray) and x.dtype == bool:
+            x = a.onnx("Cast", x, to=_INT64)
         axes = [] if a.attr("reduce_all", False) else a.dims("dim", "AxisTensor", "AxisTensorList")
         keep = int(bool(a.attr("keep_dim", a.attr("keepdim", False))))
         if axes:

@@ -150,3 +150,30 @@ def test_inputs_that_are_not_needed_are_left_out(tmp_path: Path) -> None:
     layer = paddle.jit.load(str(tmp_path / "net"))
     assert [one.name for one in layer.input_spec()] == ["a"]
     assert layer(paddle.ones([1, 3])).tolist() == [[2, 2, 2]]
+
+
+class _TwelveOutputs(paddle.nn.Layer):
+    def forward(self, x: Any, i: Any) -> Any:
+        numbers = [x + number for number in range(7)]
+        return [x.argmax(-1), i * 3_000_000_000, i, paddle.shape(x), x.astype("float64") * 0.1, *numbers]
+
+
+def test_outputs_have_their_types_and_their_order_in_predictors(tmp_path: Path) -> None:
+    spec = paddle.static.InputSpec
+    paddle.jit.save(
+        _TwelveOutputs(), str(tmp_path / "m"), [spec([None, 4], "float32"), spec([None, 2], "int64")]
+    )
+    predictor = paddle.inference.create_predictor(paddle.inference.Config(str(tmp_path / "m")))
+    x, i = np.float32([[0, 3, 1, 2]]), np.int64([[2, -1]])
+    results = predictor.run([x, i])
+    assert isinstance(results, list)
+    largest, product, same, sizes, tenth, *numbers = results
+    assert [a.dtype.name for a in (largest, product, same, sizes)] == ["int64", "int64", "int64", "int32"]
+    assert [a.tolist() for a in (largest, product, same, sizes)] == [
+        [1],
+        [[6_000_000_000, -3_000_000_000]],
+        [[2, -1]],
+        [1, 4],
+    ]
+    assert (tenth.dtype, tenth.tolist()) == (np.float64, (x.astype(np.float64) * 0.1).tolist())
+    assert [float(a[0, 0]) for a in numbers] == list(range(7))

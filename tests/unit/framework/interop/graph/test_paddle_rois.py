@@ -148,3 +148,16 @@ def test_runs_ranks_and_repeats() -> None:
     assert run("nms", {"Boxes": boxes}, {"KeepBoxesIdxs": 1}, iou_threshold=0.5)[
         "KeepBoxesIdxs_0"
     ].tolist() == [0, 2]
+
+
+def test_integers_have_the_types_of_paddle_and_64_bits() -> None:
+    x, i = np.float32([[1, 3, 2]]), np.int64([[5, -7, 9]])
+    factor = run("scale", {"X": i}, {"Out": 1}, scale=3e9)["Out_0"]
+    assert (factor.dtype, factor.tolist()) == (np.int64, [[15_000_000_000, -21_000_000_000, 27_000_000_000]])
+    count = run("reduce_sum", {"X": x > 1}, {"Out": 1}, dim=[1], out_dtype=-1)["Out_0"]
+    assert (count.dtype, count.tolist()) == (np.int64, [2])
+    total = run("reduce_sum", {"X": np.int32([2**31 - 1, 1])}, {"Out": 1}, dim=[0], out_dtype=-1)["Out_0"]
+    assert (total.dtype, total.tolist()) == (np.int64, 2**31)
+    for op, slot in (("kthvalue", "Indices"), ("top_k_v2", "Indices")):  # declared as nothing, or as float32
+        index = run(op, {"X": x}, {"Out": 1, slot: 1}, k=2)[f"{slot}_0"]
+        assert index.dtype == np.int64, op
