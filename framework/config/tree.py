@@ -295,4 +295,7 @@ class _Reader:
             where=where,
             received=node.tag.replace(_TAG, "!!"),
             allowed="plain values; a class is asked for by its registered name, `type: Name`",
+            fix="a file of PaddleDetection is for its own programs: oar run tools/train.py -c FILE in a checkout of it"
+            if node.tag.startswith("!")
+            else None,
         )

@@ -137,7 +137,7 @@ def read_sentences(
             if not line.strip() or fields == _HEADER:
                 continue
             try:
-                yield number, _divide(fields, word, tag, mark, f"{path}, line {number}")
+                yield number, _split_sentence(fields, word, tag, mark, f"{path}, line {number}")
             except OarError as error:
                 refuse(error, number)
         return
@@ -176,7 +176,7 @@ def _sentence_mark(lines: Sequence[str]) -> str | None:
     return " " if sentences > len(rows) / 2 else None
 
 
-def _divide(fields: list[str], word: Column, tag: Column, mark: str, where: str) -> _Words:
+def _split_sentence(fields: list[str], word: Column, tag: Column, mark: str, where: str) -> _Words:
     """The words of a line that is a sentence, with their tags. Raises: FormatError."""
     words, tags = (str(column(fields, name, where)).strip(" \r\n").split(mark) for name in (word, tag))
     if len(words) != len(tags):

@@ -381,17 +381,17 @@ def _arrays(
     traced: _Run, made: Sequence[jax.Array], values: Sequence[jax.Array], inputs: Sequence[jax.Array]
 ) -> list[jax.Array]:
     """The returned Tensors in order; one may be an input, a weight or a Tensor from outside as it is."""
-    own = {id(slot.find(())): value for slot, value in zip(traced.slots, values, strict=True)}
-    own |= {id(tensor): value for tensor, value in zip(traced.args, inputs, strict=True)}
-    found = []
+    values_of = {id(slot.find(())): value for slot, value in zip(traced.slots, values, strict=True)}
+    values_of |= {id(tensor): value for tensor, value in zip(traced.args, inputs, strict=True)}
+    arrays = []
     for leaf in jax.tree_util.tree_leaves(traced.result, is_leaf=lambda v: isinstance(v, _Result)):
         if isinstance(leaf, _Result) and isinstance(leaf.at, Slot):
             tensor = leaf.at.find(())
             assert tensor is not None
-            found.append(own.get(id(tensor), tensor._value))
+            arrays.append(values_of.get(id(tensor), tensor._value))
         elif isinstance(leaf, _Result):
-            found.append(made[leaf.at])
-    return found
+            arrays.append(made[leaf.at])
+    return arrays
 
 
 def _described(result: object) -> JSON:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from framework.config import Tree, packages_of, resolved
 from framework.config.load import merge, read
 from framework.io.checkpoint import config_name
-from framework.workflow.domain.domain import Model, find_config
+from framework.workflow.domain.domain import Model, config_names, find_config
+from framework.workflow.domain.other_toolkits import refuse_foreign_config
 
 if TYPE_CHECKING:  # what runs artifacts that were made before binds nothing
     from framework.engine.experiment import Experiment
@@ -83,4 +84,7 @@ def open_config(
     if isinstance(config, ConfigFile):
         return config.with_settings((*config.settings, *settings))
     path = find_config(config, domain)
-    return ConfigFile(path, read(path), tuple(settings))
+    source = read(path)
+    if "domain" not in source.value:
+        refuse_foreign_config(source.value, path, config_names(domain))
+    return ConfigFile(path, source, tuple(settings))
