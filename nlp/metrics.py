@@ -138,8 +138,8 @@ class _LabelledSpanF1(_SpanF1):
 
     def details(self) -> Details:
         """Of each label, in spans."""
-        parts = [split_tag(tag) or ("", tag) for tag in self.labels if tag != "O"]
-        names = list(dict.fromkeys(label for _, label in parts))
+        tags = [split_tag(tag) or ("", tag) for tag in self.labels if tag != "O"]
+        names = list(dict.fromkeys(label for _, label in tags))
         right, predicted, expected = (
             np.array([counts[name] for name in names], np.int64)
             for counts in (self.right, self.predicted, self.expected)

@@ -136,9 +136,9 @@ def labelled(scores: np.ndarray, labels: Sequence[str], top: int) -> tuple[Label
 
 def marks_spans(labels: Sequence[str]) -> bool:
     """Whether tags mark spans, by letters such as B- and I-, and are not the tags of single words."""
-    parts = [split_tag(label) for label in labels if label != "O"]
+    tags = [split_tag(label) for label in labels if label != "O"]
     # A word may have the tag I or E by itself; B, M, E and S together are a segmenter's.
-    return None not in parts and (all(part and part[1] for part in parts) or ("B", "") in parts)
+    return None not in tags and (all(tag and tag[1] for tag in tags) or ("B", "") in tags)
 
 
 def tagged(

@@ -19,10 +19,10 @@ def split_tag(tag: str) -> tuple[str, str] | None:
     """(letter, label) of a tag that marks a part of a span: of B-ORG, B_ORG and ORG-B ("B", "ORG"), of a bare B
     ("B", ""). None of "O" and of the tag of a single word.
     """
-    found = _TAG.fullmatch(tag)
-    if found is None:
+    match = _TAG.fullmatch(tag)
+    if match is None:
         return None
-    return found["letter"] or found["behind"], found["label"] or found["before"] or ""
+    return match["letter"] or match["behind"], match["label"] or match["before"] or ""
 
 
 def spans(tags: Sequence[str]) -> list[Span]:

@@ -151,8 +151,8 @@ def names_columns(fields: object, names: Sequence[Column]) -> bool:
     if not isinstance(fields, list) or len(names) < 2:
         return False
     titles = _TITLES.split()
-    places = [name for name in names if isinstance(name, int) and -len(fields) <= name < len(fields)]
-    return len(places) == len(names) and all(str(fields[place]).strip().lower() in titles for place in places)
+    numbers = [name for name in names if isinstance(name, int) and -len(fields) <= name < len(fields)]
+    return len(numbers) == len(names) and all(str(fields[number]).strip().lower() in titles for number in numbers)
 
 
 def find_title(titles: Sequence[str], name: Column, where: str) -> int:

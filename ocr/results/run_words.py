@@ -207,9 +207,9 @@ def _letter_spacing(
     spaces = chars.spaces
     tight = [n for n in within if spaces[order[n + 1]] <= spaces[order[n]]]
     if len(tight) < len(within):
-        said = [chars.codes[i][0] for i in order]
-        pairs = any(said[n].isalnum() and said[n + 1].isalnum() for n in tight)
-        if pairs or any(one.isdigit() or unicodedata.category(one) in SIGNS for one in said):
+        signs = [chars.codes[i][0] for i in order]
+        pairs = any(signs[n].isalnum() and signs[n + 1].isalnum() for n in tight)
+        if pairs or any(one.isdigit() or unicodedata.category(one) in SIGNS for one in signs):
             within = tight
     # Of many words of one letter the middle gap is one between words.
     letters = [gaps[n] for n in within]
