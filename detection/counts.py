@@ -131,8 +131,8 @@ class EventFile:
 
     def _line(self, number: int, time: float, event: Crossing) -> str:
         seconds = "" if event.seconds is None else f"{event.seconds:.3f}"
-        what = event.region, event.event, event.track_id, event.label, seconds
-        row = [number * self.stride, f"{time:.3f}", *what]
+        fields = event.region, event.event, event.track_id, event.label, seconds
+        row = [number * self.stride, f"{time:.3f}", *fields]
         out = io.StringIO()
         csv.writer(out, lineterminator="\n").writerow(row)
         return out.getvalue()

@@ -41,11 +41,11 @@ class CocoDetection(DetectionDataset):
 
     `annotations` and the folder `images` of the images are relative to `root`. Images come in the order of their
     ids, as COCO's evaluation takes them; classes are numbered in that of the categories' ids, which `category_ids`
-    keeps. A box (left, top, width, height) becomes xyxy and is not clipped; where there is none it is that of the
-    outline or mask. Crowds, and objects with `ignore: 1`, get valid False, but for boxes of a file of crowds alone, as
-    CVAT marks masks; `areas` are the annotated ones. Boxes without an area, and those wholly outside of the size that
-    is said of their image, are left out and listed in `problems`; images without boxes stay. The sample's id is that
-    of the image, a number or a text.
+    keeps. A box (left, top, width, height) becomes xyxy and is not clipped; where there is none, or one without an
+    area, it is that of the outline or mask. Crowds, and objects with `ignore: 1`, get valid False, but for boxes of a
+    file of crowds alone, as CVAT marks masks; `areas` are the annotated ones. What is left without an area, and boxes
+    wholly outside of the size that is said of their image, are left out and listed in `problems`; images without boxes
+    stay. The sample's id is that of the image, a number or a text.
     Of categories of one name those without an annotation are left out. `orientation` and `value_range` are those of
     DetectionDataset.
 
@@ -246,14 +246,16 @@ def find_unusable(box: list[float], size_hw: tuple[int, int] | None) -> str | No
 
 def read_box(entry: dict[str, JSON], keypoints: int, name: str, file: Path) -> list[float]:
     """[left, top, width, height] of an annotation; where it has no box, the bounds of its labelled keypoints or of its
-    outline."""
+    outline, and those of the outline where its box has no area."""
     if keypoints and "bbox" not in entry:
         return _bounds(_points(entry, keypoints, name, file))
     box = entry.get("bbox")
-    if not box and (region := usable_region(entry.get("segmentation"))[0]):
-        x0, y0, x1, y1 = region_bounds(region) or (0.0, 0.0, 0.0, 0.0)
-        return [x0, y0, x1 - x0, y1 - y0]
     numbers = [value for value in box if is_number(value)] if isinstance(box, list) else []
+    if not box or (len(numbers) == 4 and min(numbers[2:]) <= 0):
+        region = usable_region(entry.get("segmentation"))[0]
+        if region and (bounds := region_bounds(region) or (None if box else (0.0, 0.0, 0.0, 0.0))):
+            x0, y0, x1, y1 = bounds
+            return [x0, y0, x1 - x0, y1 - y0]
     if not isinstance(box, list) or len(box) != 4 or len(numbers) != 4:
         raise InputError(
             "an annotation has no box",

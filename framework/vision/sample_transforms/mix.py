@@ -16,7 +16,7 @@ import numpy as np
 from framework.config.registry import register
 from framework.core.errors import ConfigError, ShapeError
 from framework.core.transform import MixTransform
-from framework.vision.image import Interpolation
+from framework.vision.image import Interpolation, pad
 from framework.vision.sample import Sample
 from framework.vision.sample_transforms.apply import IGNORE_INDEX, apply_warp
 from framework.vision.sample_transforms.checks import Fill, check_fill, check_number, check_size
@@ -39,7 +39,7 @@ class Mosaic(MixTransform[Sample]):
 
     Raises:
         ConfigError: a side is smaller than 2, or a fill, a share or a probability is out of range.
-        ShapeError: at a call, the samples do not have the same fields.
+        ShapeError: at a call, the samples do not have the same fields, channels or type of pixels.
     """
 
     extra: ClassVar[int] = 3
@@ -67,6 +67,7 @@ class Mosaic(MixTransform[Sample]):
         if rng.random() >= self.p:
             return sample
         height, width = self.size_hw
+        _check_alike((sample, *others), "Mosaic")
         y, x = (int(rng.integers(side // 4, side - side // 4 + 1)) for side in self.size_hw)
         x, y = min(max(x, 1), width - 1), min(max(y, 1), height - 1)
         quarters = ((0, 0, x, y), (x, 0, width, y), (0, y, x, height), (x, y, width, height))
@@ -84,7 +85,7 @@ class Mosaic(MixTransform[Sample]):
                 min_visible=self.min_visible,
             )
             parts.append((part, (x0, y0)))
-        image = np.empty((height, width, 3), np.uint8)
+        image = np.empty((height, width, *sample.image.shape[2:]), sample.image.dtype)
         for part, place in parts:
             _paste(image, part.image, place)
         return _unite(parts, image)
@@ -116,7 +117,8 @@ class MixUp(MixTransform[Sample]):
 
     Raises:
         ConfigError: `alpha` is not above 0, or `p` is no probability.
-        ShapeError: at a call, the samples do not have the same fields, or a mask of classes, which cannot be blended.
+        ShapeError: at a call, the samples do not have the same fields, channels or type of pixels, or have a mask of
+            classes, which cannot be blended.
     """
 
     extra: ClassVar[int] = 1
@@ -139,18 +141,28 @@ class MixUp(MixTransform[Sample]):
                 received="a mask [H, W]",
                 allowed="masks of objects [K, H, W], or none",
             )
+        _check_alike(pair, "MixUp")
         height, width = (max(sides) for sides in zip(*(one.size_hw for one in pair), strict=True))
         first, second = (
-            cv2.copyMakeBorder(
-                one.image, 0, height - one.size_hw[0], 0, width - one.size_hw[1], cv2.BORDER_CONSTANT, value=0
-            )
-            for one in pair
+            pad(one.image, 0, 0, width - one.size_hw[1], height - one.size_hw[0]) for one in pair
         )
-        image = cv2.addWeighted(first, weight, second, 1 - weight, 0)
+        image = cv2.addWeighted(first, weight, second, 1 - weight, 0).reshape(first.shape)
         return _unite([(one, (0, 0)) for one in pair], image)
 
 
 _MosaicTile = tuple[Sample, tuple[int, int]]  # and where its top left corner (x, y) comes to lie
+
+
+def _check_alike(samples: Sequence[Sample], where: str) -> None:
+    """Raises: ShapeError, where images have different channels or types, so that no image can hold them all."""
+    kinds = [(one.image.shape[2], one.image.dtype.name) for one in samples]
+    if len(set(kinds)) > 1:
+        raise ShapeError(
+            "images of different channels or types cannot be mixed",
+            where=_where(where, samples[0]),
+            received=", ".join(f"{channels} of {dtype}" for channels, dtype in kinds),
+            allowed="the same channels and type in each",
+        )
 
 
 def _unite(parts: Sequence[_MosaicTile], image: np.ndarray) -> Sample:
@@ -170,7 +182,8 @@ def _unite(parts: Sequence[_MosaicTile], image: np.ndarray) -> Sample:
         values = [one[name] for one in moved]
         joined[name] = sum(values, ()) if isinstance(values[0], tuple) else np.concatenate(values)
     if _CLASS_MASK in kinds[0] and first.mask is not None:
-        mask = np.empty(image.shape[:2], first.mask.dtype)
+        dtypes = [part.mask.dtype for part, _ in parts if part.mask is not None]
+        mask = np.empty(image.shape[:2], np.result_type(*dtypes))
         for part, place in parts:
             assert part.mask is not None, "all have the same fields"
             _paste(mask, part.mask, place)
@@ -212,7 +225,7 @@ def _move(sample: Sample, place: tuple[int, int], size_hw: Size) -> dict[str, np
 
 
 def _paste(canvas: np.ndarray, part: np.ndarray, place: tuple[int, int]) -> None:
-    """Into `[H, W]`, `[H, W, 3]` or, all K alike, into `[K, H, W]` of bool."""
+    """Into `[H, W]`, `[H, W, C]` or, all K alike, into `[K, H, W]` of bool."""
     x, y = place
     if canvas.ndim == 3 and canvas.dtype == np.bool_:
         canvas[:, y : y + part.shape[1], x : x + part.shape[2]] = part

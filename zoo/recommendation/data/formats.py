@@ -112,7 +112,7 @@ class RowFormat:
 
     def read(self, block: Block) -> Iterator[tuple[str, Row]]:
         """(place, row) of each row of a block. Raises: FormatError, where a line is none."""
-        return _checked(self._read_attempts(block))
+        return _raise_errors(self._read_attempts(block))
 
     def _read_attempts(self, block: Block) -> Iterator[tuple[str, Row | FormatError]]:
         kind = self.kind(block.path)
@@ -136,7 +136,7 @@ class RowFormat:
 
         Raises: FormatError, where a line is no row.
         """
-        return _checked(self.read_attempts(path))
+        return _raise_errors(self.read_attempts(path))
 
     def read_attempts(self, path: Path) -> Iterator[tuple[str, Row | FormatError]]:
         """As `read_file`; in the place of a line that is no row stands the error, and the others follow.
@@ -195,7 +195,7 @@ class RowFormat:
         return tuple(names), True
 
 
-def _checked(attempts: Iterator[tuple[str, Row | FormatError]]) -> Iterator[tuple[str, Row]]:
+def _raise_errors(attempts: Iterator[tuple[str, Row | FormatError]]) -> Iterator[tuple[str, Row]]:
     for where, attempt in attempts:
         if isinstance(attempt, FormatError):
             raise attempt

@@ -266,6 +266,23 @@ def test_a_missing_box_is_that_of_the_outline(tmp_path: Path) -> None:
     assert boxes is not None and boxes.tolist() == [[4, 1, 10, 7], [1, 1, 8, 9], [2, 5, 4, 15]]
 
 
+@pytest.mark.parametrize("box", [[0, 0, 0, 0], [2.0, 3.0, 0.0, 4.0]])
+def test_a_box_without_an_area_is_that_of_the_outline(tmp_path: Path, box: list[float]) -> None:
+    """PaddleSeg#1581: EISeg writes boxes and areas of 0 beside its outlines."""
+    data = content()
+    outline = [[2, 3, 12, 3, 12, 8, 2, 8]]
+    one = {"id": 1, "image_id": 9, "category_id": 7, "bbox": box, "area": 0}
+    data["annotations"] = [
+        {**one, "segmentation": outline},
+        {**one, "id": 2},
+        {**one, "id": 3, "segmentation": []},
+    ]
+    dataset = written(tmp_path, data)
+    sample = dataset[1]
+    assert sample.boxes is not None and sample.boxes.tolist() == [[2, 3, 12, 8]]
+    assert sample.areas is not None and sample.areas.tolist() == [50] and len(dataset.problems) == 2
+
+
 def test_a_box_outside_of_its_image_is_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Image 9 is 30 wide and 20 high: a box that only touches an edge is outside, one that reaches in is not."""
     data = content()

@@ -145,3 +145,34 @@ def test_settings_out_of_range() -> None:
         Mosaic((8, 8), p=2)
     with pytest.raises(ConfigError, match=r"MixUp\.alpha"):
         MixUp(alpha=0)
+
+
+@pytest.mark.parametrize(
+    ("channels", "dtype", "value"),
+    [(1, np.uint8, 200), (2, np.uint8, 200), (4, np.uint8, 200), (3, np.uint16, 4000), (1, np.float32, 0.25)],
+)
+def test_images_of_other_sensors_keep_their_channels_and_values(
+    channels: int, dtype: type, value: float
+) -> None:
+    """A mosaic of 16 bits was one of 8: 4000 became 160."""
+    image = np.full((4, 4, channels), value, dtype)
+    for out in (
+        Mosaic((8, 8), fill=0)(Sample(image), np.random.default_rng(0), [Sample(image)] * 3),
+        MixUp()(Sample(image), np.random.default_rng(0), [Sample(image[:2])]),
+    ):
+        assert (out.image.dtype, out.image.shape[2]) == (dtype, channels)
+        assert out.image.max() == pytest.approx(value, abs=1 if value > 1 else 1e-6)
+
+
+@pytest.mark.parametrize("other", [np.zeros((4, 4, 3), np.uint16), np.zeros((4, 4, 4), np.uint8)])
+def test_images_of_different_kinds_are_not_mixed(other: np.ndarray) -> None:
+    for mix in (Mosaic((8, 8)), MixUp()):
+        with pytest.raises(ShapeError, match="different channels or types cannot be mixed"):
+            mix(plain(7), np.random.default_rng(0), [Sample(other)] * mix.extra)
+
+
+def test_masks_of_classes_keep_classes_above_those_of_a_narrower_one() -> None:
+    masks = [np.full((4, 4), value, dtype) for value, dtype in ((7, np.uint8), (300, np.uint16))]
+    first, second = (plain(0, mask=mask) for mask in masks)
+    out = Mosaic((8, 8))(first, Drawn(integers=(4, 4)), [second] * 3)  # pyright: ignore[reportArgumentType]
+    assert out.mask is not None and set(np.unique(out.mask)) == {7, 300}
