@@ -86,7 +86,7 @@ class _Momentum(_Face):
 
 
 class _Adam(_Face):
-    """`lazy_mode` moves the rows of a table that have a gradient alone, where an embedding reads it with `sparse=True`."""
+    """`lazy_mode` moves rows with a gradient alone, in tables that an embedding reads with `sparse=True`."""
 
     _lazy_mode: bool
 
