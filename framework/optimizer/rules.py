@@ -125,6 +125,21 @@ class AdamRule(Rule):
 
 
 @dataclass(frozen=True)
+class LazyAdamRule(AdamRule):
+    """Adam of a table [V, D] that moves the rows with a gradient alone: parameter and averages of others stay, though
+    the step counts for the correction of the bias. A row whose gradient is all zeros is taken for one without."""
+
+    def update(self, p: jax.Array, g: jax.Array, lr: jax.Array, state: State) -> tuple[jax.Array, State]:
+        moved, new = super().update(p, g, lr, state)
+        has_gradient = (g != 0).any(axis=-1, keepdims=True)
+        rows = {
+            name: jnp.where(has_gradient, new[name], state[name]).astype(new[name].dtype)
+            for name in ("moment1", "moment2")
+        }
+        return jnp.where(has_gradient, moved, p), {**new, **rows}
+
+
+@dataclass(frozen=True)
 class AdamWRule(AdamRule):
     """Adam with the decay apart from the gradient. Source: Loshchilov and Hutter 2019."""
 

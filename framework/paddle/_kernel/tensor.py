@@ -277,11 +277,13 @@ class Parameter(Tensor):
     """A Tensor that is trained: `stop_gradient` is False, and optimizers take it.
 
     `optimize_attr["learning_rate"]` multiplies the optimizer's rate; `regularizer` replaces its weight decay;
-    `need_clip` is False where gradient clipping passes it by.
+    `need_clip` is False where gradient clipping passes it by; `sparse_rows` is True of a table whose gradient is of the
+    rows that were read (an embedding with `sparse=True`).
     """
 
     stop_gradient = False
     persistable = True
+    sparse_rows = False
     _begin: Callable[[], None] | None = None  # gives the first values to one that was made in a LazyGuard
 
     def __init__(

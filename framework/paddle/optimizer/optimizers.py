@@ -1,7 +1,8 @@
 """The optimizers by Paddle's names, argument order and defaults, made from the core's, which say what is computed.
 
-Arguments that are accepted and change nothing: `lazy_mode` (gradients are dense) and `use_multi_tensor` (all parameters
-are one program). `rescale_grad` multiplies gradients after they are clipped.
+Arguments that are accepted and change nothing: `use_multi_tensor` (all parameters are one program), and `lazy_mode`
+but for Adam's tables that an embedding reads with `sparse=True`. `rescale_grad` multiplies gradients after they are
+clipped.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from framework.optimizer import optimizers as core
 from framework.optimizer import rules
 from framework.paddle._kernel.constructors import Rowed, make_class, parameters
 from framework.paddle._kernel.errors import AssertedError, require
-from framework.paddle._kernel.tensor import Tensor
+from framework.paddle._kernel.tensor import Parameter, Tensor
 from framework.paddle.optimizer.base import Group, Optimizer
 
 _COMMON: dict[str, object] = {
@@ -82,6 +83,20 @@ class _Momentum(_Face):
     def _check(self, settings: dict[str, object]) -> None:
         if settings["momentum"] is None:
             raise ValueError("Momentum: momentum is not set")
+
+
+class _Adam(_Face):
+    """`lazy_mode` moves rows with a gradient alone, in tables that an embedding reads with `sparse=True`."""
+
+    _lazy_mode: bool
+
+    def _rule(self, param: Tensor, group: Group) -> rules.Rule:
+        rule: Any = super()._rule(param, group)
+        if not (
+            group.get("lazy_mode", self._lazy_mode) and isinstance(param, Parameter) and param.sparse_rows
+        ):
+            return rule
+        return rules.LazyAdamRule(**dataclasses.asdict(rule))
 
 
 class _AdamW(_Face):
@@ -177,7 +192,8 @@ Adam = _optimizer(
     core.Adam,
     "learning_rate beta1 beta2 epsilon parameters weight_decay grad_clip lazy_mode multi_precision use_multi_tensor "
     "name",
-    numbers=_BETAS,
+    _Adam,
+    _BETAS,
 )
 AdamW = _optimizer(
     core.AdamW,

@@ -133,7 +133,7 @@ def embedding(
 ) -> Tensor:
     """Rows of a table [size[0], size[1]]."""
     weight = _parameter(size, param_attr, dtype)
-    return functional.embedding(input, weight, padding_idx=padding_idx)
+    return functional.embedding(input, weight, padding_idx=padding_idx, sparse=is_sparse)
 
 
 @checked

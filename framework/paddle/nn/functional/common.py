@@ -21,7 +21,7 @@ from framework.paddle._kernel.dtypes import default_numpy, to_numpy
 from framework.paddle._kernel.errors import ArgumentTypeError, ShapeError, require
 from framework.paddle._kernel.mode import mode as modes
 from framework.paddle._kernel.settings import reads_values, takes_variables
-from framework.paddle._kernel.tensor import Tensor, wrap
+from framework.paddle._kernel.tensor import Parameter, Tensor, wrap
 from framework.paddle._kernel.visible import visible_integers
 from framework.paddle.nn.functional.face import channels_first, face
 from framework.paddle.nn.functional.labels import check_labels
@@ -51,11 +51,15 @@ def embedding(
 ) -> Tensor:
     """The rows of weight [V, D] that integer x [...] names, [..., D]; `padding_idx` gives zeros, and no gradient.
 
+    Gradients are dense; `sparse` tells the optimizer that rows without one may stay (Adam's `lazy_mode`).
+
     Raises:
         InputError: an id outside of [0, V), where looking costs nothing; others read the nearest row.
     """
     if (ids := visible_integers(x)) is not None:
         check_ids(ids, weight.shape[0])
+    if sparse and isinstance(weight, Parameter):
+        weight.sparse_rows = True
     return _embedding(x, weight, padding_idx, sparse)
 
 

@@ -403,3 +403,22 @@ def test_a_step_writes_into_the_memory_of_what_it_replaces_alone(compiled: bool)
     step()  # neither another Tensor nor a view of numpy sees it
     assert np.array_equal(held.numpy(), weight) and np.array_equal(array, bias)
     assert not np.allclose(net.weight.numpy(), weight) and not np.allclose(net.bias.numpy(), bias)
+
+
+@pytest.mark.parametrize(
+    ("sparse", "lazy_mode", "stays"), [(True, True, True), (True, False, False), (False, True, False)]
+)
+def test_lazy_adam_leaves_rows_that_were_not_read(sparse, lazy_mode, stays):
+    # Paddle 2.6.2: a table that is read with sparse=True keeps rows without a gradient, their averages too.
+    table = paddle.nn.Embedding(4, 2, sparse=sparse)
+    optimizer = paddle.optimizer.Adam(0.1, parameters=table.parameters(), lazy_mode=lazy_mode)
+    values = []
+    for ids in ([1, 2], [2, 3]):
+        table(paddle.to_tensor(ids)).sum().backward()
+        optimizer.step()
+        optimizer.clear_grad()
+        values.append(table.weight.numpy())
+    assert (values[1][1] == values[0][1]).all() == stays
+    assert (values[1][2] != values[0][2]).all()
+    average = optimizer._get_accumulator("moment1", table.weight).numpy()[:, 0]
+    np.testing.assert_allclose(average, [0, 0.1 if stays else 0.09, 0.19, 0.1], rtol=1e-5)
