@@ -12,6 +12,7 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
+from framework.core.disk import find_scratch_parent
 from framework.core.errors import InputError
 from framework.core.process import find_free_port
 from framework.workflow.domain.result import Json, Result
@@ -43,7 +44,7 @@ class ServedModel:
         model = f"{_NAME}={folder.resolve()}"
         options = ("--port", port, "--engine", "xla", "--precision", "float32")
         # A pipe that nobody reads would be full after some hundred lines.
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115  `close` closes it
+        self._log = tempfile.TemporaryFile(dir=find_scratch_parent())  # noqa: SIM115  `close` closes it
         self._process = subprocess.Popen(
             [sys.executable, "-m", "framework", "serve", model, *options],
             stdout=subprocess.DEVNULL,

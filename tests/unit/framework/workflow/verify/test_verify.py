@@ -18,6 +18,7 @@ from framework.inference.engines import wasm
 from framework.interop import write_safetensors
 from framework.vision import image
 from framework.workflow.domain.comparison import Comparison, compare_json
+from framework.workflow.verify import verify
 from framework.workflow.verify.runtimes import VerifyRuntime
 from framework.workflow.verify.server import JsonResult
 from framework.workflow.verify.verify import DeployReport, RuntimeRow, verify_deploy
@@ -185,6 +186,15 @@ def test_a_runtime_without_its_file_is_told(config: Path, tmp_path: Path) -> Non
     )
     assert report.images == 2 and [row.comparison is None for row in report.rows] == [False, True, True, True]
     assert "--format ort" in report.rows[2].note and "--format onnx" in report.rows[3].note
+
+
+def test_a_package_that_is_missing_leaves_one_runtime_out(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verify, "can_write_tflite", lambda: False)
+    report = verify_deploy(str(config), config.parent / "images", ("litert",), most_images=1)
+    assert [row.comparison is None for row in report.rows] == [False, True]
+    assert ".tflite" in report.rows[1].note
 
 
 def test_wrong_runtimes_and_folders_are_refused(config: Path, tmp_path: Path) -> None:
