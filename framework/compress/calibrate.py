@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from framework.compress.ranges import Histogram, Range
+from framework.core.disk import scratch_folder
 from framework.core.errors import InputError
 from framework.export.formats.onnx.check import NamedArrays, import_onnxruntime
 from framework.export.formats.onnx.model import import_onnx, write_onnx
@@ -30,8 +29,8 @@ def model_runner(
         model.graph.output.extend(onnx.helper.make_empty_tensor_value_info(name) for name in outputs)
     options = runtime.SessionOptions()
     options.log_severity_level = 3
-    with tempfile.TemporaryDirectory() as work:
-        file = write_onnx(model, Path(work) / "model.onnx")[-1]
+    with scratch_folder("oar-calibrate-") as work:
+        file = write_onnx(model, work / "model.onnx")[-1]
         session = runtime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
     names = [one.name for one in session.get_outputs()]
     known = {one.name for one in session.get_inputs()}

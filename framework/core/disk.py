@@ -45,15 +45,14 @@ class DiskError(OarError, OSError):
 _MEMORY = Path("/dev/shm")  # which Linux has in containers, too, whose file system is read-only
 
 
-@contextmanager
-def scratch_folder(prefix: str) -> Iterator[Path]:
-    """A folder for files of a moment, which goes at the end: one for temporary files, else in memory.
+def find_scratch_parent() -> str:
+    """Where files of a moment can be written: the folder for temporary files, else one in memory.
 
     Raises:
-        DiskError: none can be written.
+        DiskError: there is none.
     """
     try:
-        parent = tempfile.gettempdir()
+        return tempfile.gettempdir()
     except FileNotFoundError as error:
         if not os.access(_MEMORY, os.W_OK):
             raise DiskError(
@@ -62,8 +61,13 @@ def scratch_folder(prefix: str) -> Iterator[Path]:
                 allowed="TMPDIR, /tmp, /var/tmp or /dev/shm, where files can be written",
                 fix="mount a folder that can be written at /tmp",
             ) from None
-        parent = str(_MEMORY)
-    with tempfile.TemporaryDirectory(prefix=prefix, dir=parent) as folder:
+        return str(_MEMORY)
+
+
+@contextmanager
+def scratch_folder(prefix: str) -> Iterator[Path]:
+    """A folder for files of a moment, which goes at the end. Raises: DiskError, where none can be written."""
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=find_scratch_parent()) as folder:
         yield Path(folder)
 
 

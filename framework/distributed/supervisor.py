@@ -9,11 +9,9 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -21,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from framework.core.disk import scratch_folder
 from framework.core.lifeline import GRACE, SUPERVISOR, WORKER_LOG
 from framework.core.process import find_free_port
 from framework.distributed.processes import HEARTBEAT, RESTARTS
@@ -93,7 +92,10 @@ class Supervisor:
 
     def _run_once(self, attempt: int, signals: list[int]) -> tuple[int, int | None]:
         """Exit status, and the number of the first process that failed."""
-        beats = Path(tempfile.mkdtemp(prefix="oar-heartbeats-"))
+        with scratch_folder("oar-heartbeats-") as beats:
+            return self._run_workers(attempt, signals, beats)
+
+    def _run_workers(self, attempt: int, signals: list[int], beats: Path) -> tuple[int, int | None]:
         workers = self._start(attempt, beats)
         try:
             return self._watch(workers, signals)
@@ -105,7 +107,6 @@ class Supervisor:
                 if worker.process.stdout is not None:
                     worker.process.stdout.close()
                 worker.stream.close()
-            shutil.rmtree(beats, ignore_errors=True)
 
     def _start(self, attempt: int, beats: Path) -> list[_Worker]:
         master = self.master or f"127.0.0.1:{find_free_port()}"

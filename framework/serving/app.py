@@ -37,6 +37,7 @@ class _RouteError(RequestError):
     def __init__(self, error: HTTPException) -> None:
         super().__init__(str(error.detail).lower())
         self.status = error.status_code  # type: ignore[misc]
+        self.headers = error.headers or {}  # `Allow`, with 405
 
 
 def create_app(

@@ -9,6 +9,7 @@ from framework.serving.errors import BadRequestError
 ENCODINGS = (b"gzip", b"x-gzip", b"deflate")
 _PORTION = 1 << 18
 _ANY_HEAD = zlib.MAX_WBITS | 32  # of gzip, or of zlib
+_GZIP, _MAGIC = zlib.MAX_WBITS | 16, b"\x1f\x8b"
 
 
 class Inflater:
@@ -37,12 +38,16 @@ class Inflater:
             raise BadRequestError(
                 "the compressed body cannot be read", received=str(error), allowed="gzip, or deflate of zlib"
             ) from None
-        if self._stream.unused_data:
-            raise BadRequestError(
-                "there are bytes behind the compressed body",
-                received=f"{len(self._stream.unused_data):,} bytes or more",
-                allowed="one stream of gzip",
-            )
+        if rest := self._stream.unused_data:
+            if not _MAGIC.startswith(rest[:2]):
+                raise BadRequestError(
+                    "there are bytes behind the compressed body",
+                    received=f"{len(rest):,} bytes or more",
+                    allowed="members of gzip, one behind another",
+                )
+            # Files of gzip may be joined, as bgzip and parallel compressors do. Source: RFC 1952, 2.2.
+            self._stream, self._input, self._is_full = zlib.decompressobj(_GZIP), rest, False
+            return portion
         self._input, self._is_full = self._stream.unconsumed_tail, len(portion) == _PORTION
         return portion
 

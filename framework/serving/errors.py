@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import ClassVar
 
 from framework.core.errors import ConfigError, InputError, MissingExtraError, OarError, ShapeError
@@ -11,9 +12,14 @@ from framework.core.types import JSON
 
 
 class RequestError(OarError):
-    """A request that is answered with an error. The class says with which status."""
+    """A request that is answered with an error. The class says with which status.
+
+    Attributes:
+        headers: Of the answer.
+    """
 
     status: ClassVar[int] = 400
+    headers: Mapping[str, str] = MappingProxyType({})
 
 
 class BadRequestError(RequestError, ValueError):
@@ -48,6 +54,7 @@ class MethodError(RequestError, ValueError):
     """The address takes another method of HTTP."""
 
     status = 405
+    headers = MappingProxyType({"Allow": "POST"})
 
 
 class NotAcceptableError(RequestError, ValueError):
@@ -121,7 +128,7 @@ def error_headers(error: Exception) -> dict[str, str]:
         return {"Accept-Encoding": "gzip, deflate"}  # RFC 9110, 12.5.3
     if isinstance(error, UnauthorizedError):
         return {"WWW-Authenticate": "Bearer"}
-    return {}
+    return dict(error.headers) if isinstance(error, RequestError) else {}
 
 
 def error_body(error: Exception, request_id: str = "") -> Mapping[str, JSON]:

@@ -4,12 +4,31 @@ from __future__ import annotations
 
 import asyncio
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn._types import ASGISendEvent
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from framework.serving.early_return import HOLD_SECONDS, EarlyReturn
 from framework.serving.header_timer import HEADER_BYTES, HeaderTimer, Refuse
 from framework.serving.lost_clients import drop
 from framework.serving.request_parser import RequestParser
+
+
+def _send_without_chunks(cycle: RequestResponseCycle) -> None:
+    """Prepare the answer to a client of HTTP/1.0, which would take the sizes of chunks for content: one whose length is
+    not known ends with its connection. Source: RFC 9112, 6.1 and 6.3."""
+    send, is_open = cycle.send, False
+
+    async def send_plain(message: ASGISendEvent) -> None:
+        nonlocal is_open
+        if message["type"] == "http.response.start":
+            is_open = not any(name.lower() == b"content-length" for name, _ in message.get("headers", ()))
+            if is_open:
+                cycle.chunked_encoding = cycle.keep_alive = False
+        elif message["type"] == "http.response.body" and is_open:
+            cycle.expected_content_length = len(message.get("body", b""))
+        await send(message)
+
+    cycle.send = send_plain
 
 
 class HttpToolsConnection(HeaderTimer, EarlyReturn, HttpToolsProtocol):
@@ -71,6 +90,8 @@ class HttpToolsConnection(HeaderTimer, EarlyReturn, HttpToolsProtocol):
             raise ValueError("the header is too long")
         if not self._refuse():
             super().on_headers_complete()
+            if self.cycle is not None and self.scope["http_version"] == "1.0":
+                _send_without_chunks(self.cycle)
 
     def on_body(self, body: bytes) -> None:
         """Bytes of a body have come."""

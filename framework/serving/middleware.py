@@ -51,6 +51,10 @@ class Gate:
             await self.app(scope, receive, send)
             return
         state = scope.setdefault("state", {})
+        if (
+            scope["method"] == "HEAD"
+        ):  # every GET has one: load balancers and monitors look so. RFC 9110, 9.3.2
+            state["is_head"], scope, send = True, {**scope, "method": "GET"}, _without_body(send)
         scope["path"] = plain_path(scope["path"], self.store.settings.root_path)
         if (refusal := self._admission.refuse(scope["path"], scope["headers"])) is not None:
             state[RETRY_AFTER] = refusal.retry_after
@@ -112,7 +116,7 @@ class Gate:
         self.metrics.observe_request(route, model, answer.status or CLOSED, seconds)
         facts = {
             "request_id": request_id,
-            "method": scope["method"],
+            "method": "HEAD" if "is_head" in scope["state"] else scope["method"],
             "path": scope["path"][:200],
             "status": answer.status or "closed",
             "ms": round(seconds * 1000, 1),
@@ -123,6 +127,13 @@ class Gate:
         }
         quiet = route in ("/healthz", "/readyz", "/metrics")
         log.log(logging.DEBUG if quiet else logging.INFO, "request", extra={"facts": facts})
+
+
+def _without_body(send: Send) -> Send:
+    async def send_head(message: Message) -> None:
+        await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
+
+    return send_head
 
 
 async def _send_refusal(refusal: Refusal, body: _Body, send: Send) -> None:

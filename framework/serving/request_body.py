@@ -27,11 +27,13 @@ _FORM = "application/x-www-form-urlencoded"
 _FILES = (
     "",
     "application/octet-stream",
+    "binary/octet-stream",  # of what S3 stores without a type
     "application/pdf",
     _FORM,
 )  # with --data-binary curl calls a file a form
 _FIELD = re.compile(rb"(?:image|file|url|text)=")
-_UNTYPED = ("", "application/octet-stream", _FORM)  # what clients send JSON as that were not told its type
+# What clients send JSON as that were not told its type.
+_UNTYPED = ("", "application/octet-stream", "binary/octet-stream", _FORM)
 _OBJECT = re.compile(rb"(?:\xef\xbb\xbf)?\s*\{\s*[\"}]")  # no file of an image or of pages begins so
 _SOURCES = ("image", "file", "url", "text")
 _NAME_LENGTH = 200
@@ -112,7 +114,7 @@ async def read_request(request: Request, model: ServedModel, store: ModelStore) 
 async def _is_json(request: Request, kind: str, model: ServedModel) -> bool:
     """Whether a body is JSON by its type, or by its beginning where its type says nothing: curl's `-d` calls all a
     form."""
-    if kind == "application/json" or kind.endswith("+json"):
+    if kind in ("application/json", "text/json") or kind.endswith("+json"):
         return True
     untyped = kind in _UNTYPED or (kind == "text/plain" and isinstance(model.predictor, ImagePredictor))
     return untyped and _OBJECT.match(await request.body()) is not None
@@ -159,7 +161,9 @@ async def _read_form(request: Request, work: PredictRequest, limits: Limits) -> 
     try:
         texts: dict[str, JSON] = {}
         for key, value in form.multi_items():
-            if isinstance(value, UploadFile):
+            if isinstance(value, UploadFile) and key == "options":  # JSON that a browser sends as a Blob
+                texts[key] = _decode_text(await value.read())
+            elif isinstance(value, UploadFile):
                 work.inputs.append(Upload(await value.read(), clean_name(value.filename)))
             else:
                 texts[key] = value

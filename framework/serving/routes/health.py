@@ -20,14 +20,12 @@ router = APIRouter()
 _PREDICT = ":predict"
 
 
-@router.head("/healthz", include_in_schema=False)
 @router.get("/healthz")
 async def healthz() -> dict[str, str]:
     """The process answers."""
     return {"status": "ok"}
 
 
-@router.head("/readyz", include_in_schema=False)
 @router.get("/readyz")
 async def readyz(request: Request) -> JSONResponse:
     """200 where all models have run once; 503 before, and while the server stops."""

@@ -55,14 +55,12 @@ async def server() -> JSONResponse:
     return JSONResponse({"name": "oar", "version": version, "extensions": list(_EXTENSIONS)})
 
 
-@router.head("/health/live", include_in_schema=False)
 @router.get("/health/live")
 async def live() -> dict[str, bool]:
     """The process answers."""
     return {"live": True}
 
 
-@router.head("/health/ready", include_in_schema=False)
 @router.get("/health/ready")
 async def ready(request: Request) -> JSONResponse:
     """200 where all models are ready, else 503."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ from typing import Literal, get_args
 
 import yaml
 
-from framework.core.disk import write_file
+from framework.core.disk import scratch_folder, write_file
 from framework.core.errors import ConfigError, InputError
 from framework.vision.annotations.coco import coco_dict, read_coco
 from framework.vision.annotations.cvat import cvat_file, cvat_xml
@@ -113,8 +112,8 @@ def convert_data(
             "data are not written in this format", received=to, allowed=", ".join(get_args(Target))
         )
     kind = source_format or detect_format(source)
-    with tempfile.TemporaryDirectory(prefix="oar-") as scratch:
-        read = _read(source, kind, None if images is None else Path(images), Path(scratch))
+    with scratch_folder("oar-") as scratch:
+        read = _read(source, kind, None if images is None else Path(images), scratch)
         _check_texts(read, source)
         return _write(read, source, output, to, kind, boxes_only)
 

@@ -11,7 +11,6 @@ import dataclasses
 import importlib.util
 import logging
 import statistics
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from typing import Literal
 
 from framework.compress import QuantizedModel, Quantizer
 from framework.compress.weight_only import quantize_weights
+from framework.core.disk import scratch_folder
 from framework.core.errors import ConfigError, InputError
 from framework.core.types import JSON
 from framework.export import Artifact, load_artifact
@@ -173,10 +173,8 @@ def quantize(
         )
     check_output(Path(output))  # before minutes are spent
     files = None if data is None else example_files(Path(data), options.examples)
-    with tempfile.TemporaryDirectory(prefix="oar-quantize-") as work:
-        artifact = load_artifact(
-            export_config(config, onnx=OnnxOptions()).save(Path(work) / "f32"), trust=True
-        )
+    with scratch_folder("oar-quantize-") as work:
+        artifact = load_artifact(export_config(config, onnx=OnnxOptions()).save(work / "f32"), trust=True)
         feeds = (
             {
                 "": list(

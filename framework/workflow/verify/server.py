@@ -12,6 +12,7 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
+from framework.core.disk import find_scratch_parent
 from framework.core.errors import InputError
 from framework.core.process import find_free_port
 from framework.workflow.domain.result import Json, Result
@@ -43,7 +44,7 @@ class ServedModel:
         model = f"{_NAME}={folder.resolve()}"
         options = ("--port", port, "--engine", "xla", "--precision", "float32")
         # A pipe that nobody reads would be full after some hundred lines.
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115  `close` closes it
+        self._log = tempfile.TemporaryFile(dir=find_scratch_parent())  # noqa: SIM115  `close` closes it
         self._process = subprocess.Popen(
             [sys.executable, "-m", "framework", "serve", model, *options],
             stdout=subprocess.DEVNULL,
@@ -51,8 +52,10 @@ class ServedModel:
         )
         end = time.monotonic() + _SECONDS_TO_START
         while not self._is_ready():
-            if self._process.poll() is not None or time.monotonic() > end:
-                raise InputError("the server does not start", received=self._last_line())
+            if self._process.poll() is not None:
+                raise InputError("the server does not start", received=self._end())
+            if time.monotonic() > end:
+                raise InputError(f"the server is not ready in {_SECONDS_TO_START} s", received=self._end())
             time.sleep(0.2)
 
     def __call__(self, file: Path) -> JsonResult:
@@ -81,9 +84,9 @@ class ServedModel:
         except (urllib.error.URLError, ConnectionError, TimeoutError):
             return False
 
-    def _last_line(self) -> str:
-        self._process.terminate()
-        self._process.wait()
+    def _end(self) -> str:
+        """End the server; -> the last line that it wrote before."""
         self._log.seek(0)
         lines = self._log.read().decode(errors="replace").strip().splitlines()
+        self.close()
         return lines[-1][:300] if lines else f"exit status {self._process.returncode}"

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from framework.core.disk import scratch_folder
 from framework.core.errors import ConfigError, InputError, OarError
 from framework.core.types import JSON
 from framework.export import Artifact, load_artifact
+from framework.export.formats.tflite.packages import can_write_tflite
 from framework.vision import image as vision_image
 from framework.workflow.domain.comparison import ANY_RESULT, Comparison, ResultComparison
 from framework.workflow.domain.config_file import ConfigFile, open_config
@@ -158,13 +159,13 @@ def verify_deploy(
         raise InputError("there is nothing to run the model on", where=images, received="no image")
     if most_images is not None and most_images < len(files):
         files = files[:: len(files) // most_images][:most_images]
-    with tempfile.TemporaryDirectory(prefix="oar-verify-") as work:
+    with scratch_folder("oar-verify-") as work:
         folder, dtype, examples = Path(model), "float32", None
         if not folder.is_dir():
             options = options or TfliteOptions()
             dtype = options.dtype
             examples = options.examples if dtype == "int8" and "litert" in runtimes else None
-            folder = _export(open_config(model, settings), Path(work) / "artifact", runtimes, options)
+            folder = _export(open_config(model, settings), work / "artifact", runtimes, options)
         elif settings:
             raise ConfigError(
                 "an artifact's programs are made, its settings cannot be changed any more",
@@ -188,7 +189,7 @@ def _export(config: ConfigFile, folder: Path, runtimes: Sequence[str], options: 
     onnx = None
     if can_write_onnx() and {"onnxruntime", "openvino", "wasm", "ort"} & set(runtimes):
         onnx = OnnxOptions(ort="ort" in runtimes)
-    tflite = (options or TfliteOptions()) if "litert" in runtimes else None
+    tflite = (options or TfliteOptions()) if "litert" in runtimes and can_write_tflite() else None
     return export_tflite(config, tflite, onnx=onnx).save(folder)
 
 

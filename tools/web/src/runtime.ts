@@ -13,7 +13,10 @@ interface OrtSession {
   release(): Promise<void>;
 }
 interface Ort {
-  readonly env: { wasm: { numThreads?: number; wasmPaths?: unknown }; logLevel?: string };
+  readonly env: {
+    wasm: { numThreads?: number; wasmPaths?: unknown; wasmBinary?: Uint8Array; initTimeout?: number };
+    logLevel?: string;
+  };
   readonly InferenceSession: {
     create(model: Uint8Array, options: Record<string, unknown>): Promise<OrtSession>;
   };
@@ -47,6 +50,13 @@ export type Engine = "webgpu" | "wasm";
 /** Brings the bytes of a file of the folder. */
 export type Fetch = (file: string) => Promise<Uint8Array>;
 
+/** Longer than threads take to start anywhere: on some iPhones they never do (onnxruntime#11679). */
+const START_MILLISECONDS = 30_000;
+const WASM: Record<Engine, string> = {
+  wasm: "ort/ort-wasm-simd-threaded.wasm",
+  webgpu: "ort/ort-wasm-simd-threaded.asyncify.wasm",
+};
+
 /** Whether the browser has a GPU that WebGPU reaches. */
 export async function hasWebGpu(): Promise<boolean> {
   const gpu = (navigator as { gpu?: { requestAdapter(): Promise<unknown> } }).gpu;
@@ -72,10 +82,21 @@ export class Runtime {
     readonly threads: number,
   ) {}
 
-  static async load(folder: string, engine: Engine): Promise<Runtime> {
-    const ort = (await import(`${folder}ort.${engine}.min.mjs`)) as Ort;
-    const threads = threadCount();
+  static async load(
+    folder: string,
+    engine: Engine,
+    fetchFile: Fetch,
+    threads = threadCount(),
+  ): Promise<Runtime> {
+    // After threads have failed a module of its own: one that could not start does not start again.
+    const again = threads < threadCount() ? `?threads=${threads}` : "";
+    const ort = (await import(`${folder}ort.${engine}.min.mjs${again}`)) as Ort;
     ort.env.wasm.numThreads = threads;
+    if (threads > 1) {
+      // Its way here is no part of the time that threads have to start.
+      ort.env.wasm.wasmBinary = await fetchFile(WASM[engine]);
+      ort.env.wasm.initTimeout = START_MILLISECONDS;
+    }
     ort.env.wasm.wasmPaths = folder;
     ort.env.logLevel = "error";
     return new Runtime(ort, engine, threads);

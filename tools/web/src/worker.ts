@@ -7,7 +7,7 @@ import { readPage } from "./lines.js";
 import type { Manifest, ModelFile } from "./manifest.js";
 import { segment } from "./masks.js";
 import type { Request, Reply, Result } from "./messages.js";
-import { type Engine, hasWebGpu, type Model, Runtime } from "./runtime.js";
+import { type Engine, hasWebGpu, type Model, Runtime, threadCount } from "./runtime.js";
 
 declare const self: {
   postMessage(message: Reply, transfer?: Transferable[]): void;
@@ -25,7 +25,7 @@ let opened: Opened | undefined;
 const folder = new URL("./", import.meta.url).href;
 
 /** The bytes of a file of the folder; tells how many are here. */
-async function fetchFile(name: string, told: (bytes: number) => void): Promise<Uint8Array> {
+async function fetchFile(name: string, told: (bytes: number) => void = () => {}): Promise<Uint8Array> {
   const response = await fetch(folder + name, { cache: "no-cache" });
   if (!response.ok || response.body === null)
     throw new Error(`${name} cannot be had: ${response.status} ${response.statusText}`);
@@ -77,9 +77,9 @@ async function open(manifest: Manifest, wanted: Engine | "auto", notes: string[]
     bytes.set(name, fresh);
     return fresh;
   };
-  const start = async (engine: Engine) => {
+  const start = async (engine: Engine, threads?: number) => {
     const [runtime] = await Promise.all([
-      Runtime.load(`${folder}ort/`, engine),
+      Runtime.load(`${folder}ort/`, engine, (name) => fetchFile(name), threads),
       ...files.map(([, file]) => load(file.file)),
     ]);
     const models: Record<string, Model> = {};
@@ -97,7 +97,14 @@ async function open(manifest: Manifest, wanted: Engine | "auto", notes: string[]
       notes.push(`WebGPU failed (${message(error)})`);
     }
   }
-  runtime ??= await start("wasm");
+  if (runtime === undefined && threadCount() > 1) {
+    try {
+      runtime = await start("wasm");
+    } catch (error) {
+      notes.push(`threads failed (${message(error)})`);
+    }
+  }
+  runtime ??= await start("wasm", 1);
   self.postMessage({ type: "ready", engine: runtime.engine, threads: runtime.threads, notes });
 }
 

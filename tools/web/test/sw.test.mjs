@@ -43,9 +43,46 @@ test("files are asked for anew, and kept", async () => {
       respondWith: (response) => {
         answer = response;
       },
+      waitUntil: () => {},
     });
     assert.equal(await (await answer).text(), "model");
   }
   assert.deepEqual(asked, ["no-cache"]);
   assert.deepEqual([...kept.keys()], ["https://a/page/model.onnx"]);
+});
+
+test("a file comes also where the browser has no room to keep it", async () => {
+  const listeners = {};
+  runInNewContext(await readFile(path.join(site, "sw.js"), "utf-8"), {
+    caches: {
+      open: async () => ({
+        match: async () => undefined,
+        put: async () => {
+          throw new Error("QuotaExceededError");
+        },
+      }),
+    },
+    fetch: async () => Object.defineProperty(new Response("model"), "type", { value: "basic" }),
+    Headers,
+    Request,
+    Response,
+    self: {
+      addEventListener: (type, listener) => {
+        listeners[type] = listener;
+      },
+      registration: { scope: "https://a/page/" },
+    },
+  });
+  let answer;
+  const kept = [];
+  listeners.fetch({
+    request: new Request("https://a/page/model.onnx"),
+    respondWith: (response) => {
+      answer = response;
+    },
+    waitUntil: (promise) => kept.push(promise),
+  });
+  assert.equal(await (await answer).text(), "model");
+  await Promise.all(kept);
+  assert.equal(kept.length, 1);
 });

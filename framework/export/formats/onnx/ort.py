@@ -9,13 +9,13 @@ import contextlib
 import io
 import logging
 import shutil
-import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from framework.core.disk import scratch_folder
 from framework.core.errors import FormatError
 from framework.export.artifact import ORT, ORT_OPERATORS
 from framework.export.formats.onnx.check import NamedArrays, import_onnxruntime, onnxruntime_runner
@@ -37,8 +37,8 @@ def write_ort(file: Path, feeds: Sequence[NamedArrays] = ()) -> list[Path]:
     import_onnxruntime()
     from onnxruntime.tools.convert_onnx_models_to_ort import OptimizationStyle, convert_onnx_models_to_ort
 
-    with tempfile.TemporaryDirectory() as work:
-        source, target = Path(work) / "source", Path(work) / "target"
+    with scratch_folder("oar-ort-") as work:
+        source, target = work / "source", work / "target"
         source.mkdir()
         target.mkdir()
         for path in (file, file.with_name(f"{file.name}.data")):

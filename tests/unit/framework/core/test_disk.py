@@ -1,5 +1,6 @@
 """Writing: whole or not at all, and what is said when the disk does not take it."""
 
+import ast
 import errno
 import os
 import subprocess
@@ -180,3 +181,20 @@ def test_files_of_a_moment_are_in_memory_where_no_disk_can_be_written(
         scratch_folder(""),
     ):
         pass
+
+
+def test_no_folder_for_temporary_files_is_taken_for_granted() -> None:
+    """Containers have none: `scratch_folder` finds another, and says what is missing."""
+    makers = {"TemporaryDirectory", "TemporaryFile", "NamedTemporaryFile", "mkdtemp", "mkstemp"}
+    root = Path(disk.__file__).parents[1]
+    found = [
+        f"{path.relative_to(root)}:{node.lineno}"
+        for path in root.rglob("*.py")
+        if "tempfile" in (text := path.read_text(encoding="utf-8"))
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in makers
+        and "dir" not in {keyword.arg for keyword in node.keywords}
+    ]
+    assert not found, f"use framework.core.disk.scratch_folder: {found}"

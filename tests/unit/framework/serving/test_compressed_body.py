@@ -19,7 +19,13 @@ URL = "/v1/models/tiny:predict"
 
 
 @pytest.mark.parametrize(
-    ("encoding", "compress"), [("gzip", gzip.compress), ("GZIP ", gzip.compress), ("deflate", zlib.compress)]
+    ("encoding", "compress"),
+    [
+        ("gzip", gzip.compress),
+        ("GZIP ", gzip.compress),
+        ("gzip", lambda data: gzip.compress(data[:20]) + gzip.compress(data[20:])),
+        ("deflate", zlib.compress),
+    ],
 )
 def test_files_and_json(start: Start, encoding: str, compress: Callable[[bytes], bytes]) -> None:
     client = start()

@@ -52,6 +52,8 @@ class App:
             more = message.get("more_body", False)
         body = str(length).encode()
         headers = [(b"content-length", str(len(body)).encode())]
+        if scope["query_string"] == b"lines":
+            headers = []
         if RETRY_AFTER in scope["state"]:
             headers.append((b"x-refused", b"1"))
         await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -460,3 +462,20 @@ def test_workers_that_fail_again_and_again_are_started_less_often() -> None:
             restart.note_start(now)
     assert starts == [1.5, 4.0, 8.5, 17.0, 33.5, 64.0, 94.5, 125.0, 155.5, 186.0]
     assert not restart.is_early(now + 60)  # one that ran for long
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_client_of_http_1_0_gets_no_chunks(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Source: uvicorn#1360, starlette#128."""
+    with serve(kind, monkeypatch) as (_, port):
+        for query, kept in ((b"lines", b""), (b"lines", b"Connection: keep-alive\r\n"), (b"", b"")):
+            with connect(port) as sock:
+                sock.sendall(
+                    b"POST /predict?%b HTTP/1.0\r\nHost: a\r\n%bContent-Length: 4\r\n\r\nabcd" % (query, kept)
+                )
+                answer = b"".join(iter(lambda: sock.recv(65536), b""))  # to the end of the connection
+            head, _, body = answer.partition(b"\r\n\r\n")
+            assert body == b"4" and b"transfer-encoding" not in head.lower()
+        with connect(port) as sock:
+            sock.sendall(HEAD.replace(b"a=b", b"lines") + b"Content-Length: 4\r\n\r\nabcd")
+            assert b"transfer-encoding: chunked" in read(sock).lower()

@@ -326,5 +326,28 @@ def test_methods(start: Start) -> None:
     client = start()
     for path in ("/healthz", "/readyz", "/health", "/v2/health/live", "/v2/health/ready"):
         assert client.head(path).status_code == 200 and not client.head(path).content
+    for path in ("/", "/metrics", "/v1/models", "/v1/models/tiny", "/openapi.json"):  # mengram#83
+        head, whole = client.head(path), client.get(path)
+        assert (head.status_code, head.content) == (200, b""), path
+        assert head.headers["content-type"] == whole.headers["content-type"]
     answer = client.get(URL)
     assert answer.status_code == 405 and answer.json()["error"]["allowed"] == "POST"
+    assert answer.headers["allow"] == "POST" and client.head("/none").status_code == 404
+    assert client.put(URL).headers["allow"] == "POST"  # RFC 9110, 15.5.6
+    assert "GET" in client.post("/healthz").headers["allow"]
+
+
+@pytest.mark.parametrize("kind", ["binary/octet-stream", "text/json"])
+def test_types_of_stores_and_of_older_clients(start: Start, kind: str) -> None:
+    data = png(200)
+    content = json.dumps({"image": base64.b64encode(data).decode()}).encode()
+    answer = start().post(
+        URL, content=content if kind == "text/json" else data, headers={"content-type": kind}
+    )
+    assert answer.status_code == 200 and score_of(answer.content) == pytest.approx(200 / 255, abs=1e-4)
+
+
+def test_options_of_a_form_that_a_browser_sends_as_a_blob(start: Start) -> None:
+    blob = ("blob", b'{"top": 1}', "application/json")
+    answer = start().post(URL, files={"file": ("a.png", png(200)), "options": blob})
+    assert answer.status_code == 200 and len(answer.json()["classes"]) == 1, answer.text

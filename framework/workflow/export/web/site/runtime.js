@@ -1,4 +1,10 @@
 /** ONNX Runtime Web: which build of it runs where, and the models' sessions. */
+/** Longer than threads take to start anywhere: on some iPhones they never do (onnxruntime#11679). */
+const START_MILLISECONDS = 30_000;
+const WASM = {
+    wasm: "ort/ort-wasm-simd-threaded.wasm",
+    webgpu: "ort/ort-wasm-simd-threaded.asyncify.wasm",
+};
 /** Whether the browser has a GPU that WebGPU reaches. */
 export async function hasWebGpu() {
     const gpu = navigator.gpu;
@@ -27,10 +33,16 @@ export class Runtime {
         this.engine = engine;
         this.threads = threads;
     }
-    static async load(folder, engine) {
-        const ort = (await import(`${folder}ort.${engine}.min.mjs`));
-        const threads = threadCount();
+    static async load(folder, engine, fetchFile, threads = threadCount()) {
+        // After threads have failed a module of its own: one that could not start does not start again.
+        const again = threads < threadCount() ? `?threads=${threads}` : "";
+        const ort = (await import(`${folder}ort.${engine}.min.mjs${again}`));
         ort.env.wasm.numThreads = threads;
+        if (threads > 1) {
+            // Its way here is no part of the time that threads have to start.
+            ort.env.wasm.wasmBinary = await fetchFile(WASM[engine]);
+            ort.env.wasm.initTimeout = START_MILLISECONDS;
+        }
         ort.env.wasm.wasmPaths = folder;
         ort.env.logLevel = "error";
         return new Runtime(ort, engine, threads);

@@ -46,9 +46,10 @@ scope.addEventListener("fetch", (event) => {
     const { request } = event;
     if (request.method !== "GET" || !request.url.startsWith(scope.registration.scope))
         return;
-    event.respondWith(answer(request));
+    event.respondWith(answer(event));
 });
-async function answer(request) {
+async function answer(event) {
+    const { request } = event;
     const cache = await caches.open(CACHE);
     const address = request.url.replace(/(\/index\.html)?[?#].*$|\/index\.html$/, (whole) => whole.startsWith("/") ? "/" : "");
     const stored = await cache.match(address);
@@ -56,8 +57,10 @@ async function answer(request) {
         return isolated(stored);
     // Browsers keep what servers send without a word about it: for days, a model among them that was exported anew since.
     const response = await fetch(request.mode === "navigate" ? request : new Request(request, { cache: "no-cache" }));
-    if (response.status === 200 && response.type === "basic")
-        await cache.put(address, response.clone());
+    if (response.status === 200 && response.type === "basic") {
+        // The page has its bytes as they come, and also where the browser has no room to keep them.
+        event.waitUntil(cache.put(address, response.clone()).catch(() => undefined));
+    }
     return isolated(response);
 }
 function isolated(response) {

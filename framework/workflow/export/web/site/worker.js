@@ -3,11 +3,11 @@ import { detect } from "./boxes.js";
 import { classify } from "./classes.js";
 import { readPage } from "./lines.js";
 import { segment } from "./masks.js";
-import { hasWebGpu, Runtime } from "./runtime.js";
+import { hasWebGpu, Runtime, threadCount } from "./runtime.js";
 let opened;
 const folder = new URL("./", import.meta.url).href;
 /** The bytes of a file of the folder; tells how many are here. */
-async function fetchFile(name, told) {
+async function fetchFile(name, told = () => { }) {
     const response = await fetch(folder + name, { cache: "no-cache" });
     if (!response.ok || response.body === null)
         throw new Error(`${name} cannot be had: ${response.status} ${response.statusText}`);
@@ -61,9 +61,9 @@ async function open(manifest, wanted, notes = []) {
         bytes.set(name, fresh);
         return fresh;
     };
-    const start = async (engine) => {
+    const start = async (engine, threads) => {
         const [runtime] = await Promise.all([
-            Runtime.load(`${folder}ort/`, engine),
+            Runtime.load(`${folder}ort/`, engine, (name) => fetchFile(name), threads),
             ...files.map(([, file]) => load(file.file)),
         ]);
         const models = {};
@@ -84,7 +84,15 @@ async function open(manifest, wanted, notes = []) {
             notes.push(`WebGPU failed (${message(error)})`);
         }
     }
-    runtime ??= await start("wasm");
+    if (runtime === undefined && threadCount() > 1) {
+        try {
+            runtime = await start("wasm");
+        }
+        catch (error) {
+            notes.push(`threads failed (${message(error)})`);
+        }
+    }
+    runtime ??= await start("wasm", 1);
     self.postMessage({ type: "ready", engine: runtime.engine, threads: runtime.threads, notes });
 }
 async function run(image, threshold) {

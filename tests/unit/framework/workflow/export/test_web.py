@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
+import subprocess
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -249,3 +251,11 @@ def test_the_command_writes_the_page_of_an_artifact(
     assert main([*command, "--output_dir", str(tmp_path / "out")]) == 0
     manifest = json.loads((tmp_path / "out" / "pets_web" / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["parameters"]["labels"] == ["cat", "dog"] and "wrote" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+@pytest.mark.parametrize("name", ["sw", "worker"])
+def test_workers_of_the_page_without_a_browser(name: str) -> None:
+    file = Path(__file__).resolve().parents[5] / f"tools/web/test/{name}.test.mjs"
+    done = subprocess.run(["node", "--test", str(file)], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import pytest
@@ -18,6 +24,7 @@ from framework.inference.engines import wasm
 from framework.interop import write_safetensors
 from framework.vision import image
 from framework.workflow.domain.comparison import Comparison, compare_json
+from framework.workflow.verify import server, verify
 from framework.workflow.verify.runtimes import VerifyRuntime
 from framework.workflow.verify.server import JsonResult
 from framework.workflow.verify.verify import DeployReport, RuntimeRow, verify_deploy
@@ -185,6 +192,40 @@ def test_a_runtime_without_its_file_is_told(config: Path, tmp_path: Path) -> Non
     )
     assert report.images == 2 and [row.comparison is None for row in report.rows] == [False, True, True, True]
     assert "--format ort" in report.rows[2].note and "--format onnx" in report.rows[3].note
+
+
+def test_a_package_that_is_missing_leaves_one_runtime_out(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verify, "can_write_tflite", lambda: False)
+    report = verify_deploy(str(config), config.parent / "images", ("litert",), most_images=1)
+    assert [row.comparison is None for row in report.rows] == [False, True]
+    assert ".tflite" in report.rows[1].note
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("import time; time.sleep(60)", "not ready in 0.5 s(.|\\n)*begins"),
+        ("", "does not start(.|\\n)*begins"),
+    ],
+)
+def test_a_server_that_does_not_start_says_why(
+    code: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = f"import sys; print('begins', file=sys.stderr, flush=True); {code}"
+    monkeypatch.setattr(server, "_SECONDS_TO_START", 0.5 if code else 60)
+
+    def start(command: Sequence[str], stdout: int, stderr: IO[bytes]) -> subprocess.Popen[bytes]:
+        started = popen([sys.executable, "-S", "-c", program], stdout=stdout, stderr=stderr)
+        while started.poll() is None and not os.fstat(stderr.fileno()).st_size:
+            time.sleep(0.01)
+        return started
+
+    popen = subprocess.Popen
+    monkeypatch.setattr(server.subprocess, "Popen", start)
+    with pytest.raises(InputError, match=text):
+        server.ServedModel(tmp_path)
 
 
 def test_wrong_runtimes_and_folders_are_refused(config: Path, tmp_path: Path) -> None:
