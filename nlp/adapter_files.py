@@ -33,6 +33,7 @@ PEFT_CONFIG, PADDLE_CONFIG = "adapter_config.json", "lora_config.json"
 _PEFT_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
 _PADDLE_WEIGHTS = ("lora_model_state.pdparams", "peft_model.safetensors", "lora_model_state.safetensors")
 _PREFIX, _HEAD = "base_model.model.", "lm_head.weight"
+_FACTOR = re.compile(r"\.lora_embedding_([AB])(?:\.default)?$")
 _ROWS = ".token_adapter.trainable_tokens_delta"
 _LONGEST_PATTERN = 10_000
 _SAFE_RANK = 1024  # layers of it are made whatever the arrays are, to tell which do not fit
@@ -209,6 +210,7 @@ def read_adapter(model: Decoder, folder: str | Path) -> Decoder:
         adapter, arrays = _read_token_rows(
             model, adapter, settings.get("trainable_token_indices"), arrays, path
         )
+        adapter, arrays = _read_embedding_factors(model, adapter, arrays, path)
     if not is_paddle and model.size.tie_embeddings:
         model, adapter, arrays = _read_own_head(model, adapter, arrays)
     adapted = build(dataclasses.replace(model.config, adapter=adapter))
@@ -239,11 +241,12 @@ def _copy_parameters(model: Decoder, other: Decoder) -> None:
 
 
 def _choose_layers(adapter: LoRA, settings: Mapping[str, object], arrays: Mapping[str, np.ndarray]) -> LoRA:
-    """Where the settings leave layers out of their targets, by names or by numbers, those that the file has."""
+    """Where the settings leave layers out of their targets, by names or by numbers, or embeddings are among these, the
+    linear ones that the file has."""
     keys = ("layers_to_transform", "exclude_modules")
-    if all(settings.get(name) in (None, [], "") for name in keys):
-        return adapter
     names = {_our_name(key) for key in arrays}
+    if all(settings.get(name) in (None, [], "") for name in keys) and not any(map(_FACTOR.search, names)):
+        return adapter
     layers = sorted(name.removesuffix(".lora_A") for name in names if name.endswith(".lora_A"))
     return dataclasses.replace(adapter, targets="|".join(map(re.escape, layers)) or adapter.targets)
 
@@ -256,14 +259,11 @@ def _read_token_rows(
     if not rows:
         return adapter, arrays
     result = {key: value for key, value in arrays.items() if key not in rows}
-    parameters, sources = dict(model.named_parameters()), model.weight_sources()
     saved = [*adapter.modules_to_save]
     for key, owner in rows.items():
         name, leaf = f"{owner}.weight", owner.rpartition(".")[2]
         numbers = indices.get(leaf) if isinstance(indices, dict) else indices
-        is_turned = name in sources and sources[name].transposed
-        values = np.asarray(parameters[name].value, np.float32) if name in parameters else np.zeros((0, 0))
-        values = np.array(values.T if is_turned else values)
+        values = _stored(model, name)
         array, listed = np.asarray(arrays[key]), numbers if isinstance(numbers, list) else []
         tokens = [one for one in listed if type(one) is int and 0 <= one < len(values)]
         if not tokens or len(tokens) != len(listed) or array.shape != (len(tokens), values.shape[1]):
@@ -279,6 +279,52 @@ def _read_token_rows(
         if model.size.tie_embeddings and name == model.embedding_name:
             result[_PREFIX + _HEAD] = values
     return dataclasses.replace(adapter, modules_to_save=tuple(dict.fromkeys(saved))), result
+
+
+def _read_embedding_factors(
+    model: Decoder, adapter: LoRA, arrays: Mapping[str, np.ndarray], path: Path
+) -> tuple[LoRA, Mapping[str, np.ndarray]]:
+    """LoRA of embeddings, within the whole embeddings that this adapter then saves: W + scale (B A)^T, of A [rank,
+    tokens] and B [width, rank]."""
+    factors: dict[str, dict[str, np.ndarray]] = {}
+    result: dict[str, np.ndarray] = {}
+    for key, value in arrays.items():
+        name = _our_name(key)
+        if match := _FACTOR.search(name):
+            factors.setdefault(name[: match.start()], {})[match[1]] = np.asarray(value, np.float32)
+        else:
+            result[key] = value
+    if not factors:
+        return adapter, arrays
+    saved = [*adapter.modules_to_save]
+    for owner, pair in factors.items():
+        name = f"{owner}.weight"
+        values, rank = _stored(model, name), adapter.rank_of(owner)
+        allowed = {"A": (rank, values.shape[0]), "B": (values.shape[1], rank)}
+        shapes = {letter: value.shape for letter, value in pair.items()}
+        if adapter.dora or shapes != allowed:
+            raise WeightError(
+                "the adapter of an embedding does not fit the model",
+                where=f"{path}: {owner}",
+                received="DoRA" if adapter.dora else shapes,
+                allowed=f"LoRA, {allowed}",
+            )
+        key = next((one for one in result if _our_name(one) == name), _PREFIX + name)
+        result[key] = (
+            np.asarray(result.get(key, values), np.float32)
+            + adapter.scale_of(owner) * (pair["B"] @ pair["A"]).T
+        )
+        saved.append(re.escape(owner))
+    return dataclasses.replace(adapter, modules_to_save=tuple(dict.fromkeys(saved))), result
+
+
+def _stored(model: Decoder, name: str) -> np.ndarray:
+    """A parameter as torch stores it, float32; [0, 0] where the model has none of this name."""
+    parameters, sources = dict(model.named_parameters()), model.weight_sources()
+    if name not in parameters:
+        return np.zeros((0, 0), np.float32)
+    values = np.asarray(parameters[name].value, np.float32)
+    return np.array(values.T if name in sources and sources[name].transposed else values)
 
 
 def _read_own_head(
@@ -339,13 +385,6 @@ def _as_ours(
     state, left_over = {}, []
     for key, value in arrays.items():
         name = _our_name(key)
-        if "lora_embedding" in name:
-            raise ConfigError(
-                "adapters of word embeddings are not read",
-                where=path,
-                received=key,
-                allowed="of linear layers",
-            )
         if name not in needed and name not in whole:
             left_over.append(key)
             continue

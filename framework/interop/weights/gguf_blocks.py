@@ -1,5 +1,5 @@
-"""The blocks of GGUF files as float32: Q4_0 to Q8_0 and IQ4_NL in blocks of 32 numbers, the K kinds and IQ4_XS in
-blocks of 256.
+"""The blocks of GGUF files as float32: Q4_0 to Q8_0, IQ4_NL and MXFP4 in blocks of 32 numbers, NVFP4 of 64, Q1_0 of
+128; the K kinds, TQ1_0, TQ2_0 and the other IQ kinds of 256.
 
 Each function takes the blocks of a tensor as bytes, [blocks, bytes of a block], and gives [blocks, numbers of a block].
 
@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import ml_dtypes
 import numpy as np
+
+from framework.interop.weights import gguf_tables as tables
 
 
 class Block(NamedTuple):
@@ -151,6 +153,48 @@ def _iq4_xs(blocks: np.ndarray) -> np.ndarray:
     return (step[..., None] * levels).reshape(-1, 256)
 
 
+_HALF_E2M1 = np.array(
+    (0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12), np.float32
+)  # twice E2M1's numbers
+
+
+def _mxfp4(blocks: np.ndarray) -> np.ndarray:
+    """A power of two, E8M0, and 32 E2M1: the halves of a byte are 16 apart."""
+    step = np.ldexp(np.float32(1), blocks[:, :1].astype(np.int32) - 128)
+    return step * _HALF_E2M1[_nibbles(blocks[:, 1:]).reshape(-1, 32)]
+
+
+def _nvfp4(blocks: np.ndarray) -> np.ndarray:
+    """4 groups of 16 E2M1 with a scale of E4M3 each."""
+    scales = blocks[:, :4]
+    step = (scales & 127).view(ml_dtypes.float8_e4m3fn).astype(np.float32) * np.float32(0.5)
+    step = np.where(scales & 127 == 127, np.float32(0), step)
+    levels = _HALF_E2M1[_nibbles(blocks[:, 4:].reshape(-1, 4, 8)).reshape(-1, 4, 16)]
+    return (step[..., None] * levels).reshape(-1, 64)
+
+
+def _q1_0(blocks: np.ndarray) -> np.ndarray:
+    """A bit for each number: the scale, or less the scale where it is 0."""
+    bits = np.unpackbits(blocks[:, 2:], axis=1, bitorder="little")
+    return _half(blocks, 0) * (2 * bits.astype(np.float32) - 1)
+
+
+def _tq1_0(blocks: np.ndarray) -> np.ndarray:
+    """-1, 0 and 1, five in a byte (four in the last 4), as a fraction of 256 in base 3, the highest digit first."""
+    parts = []
+    for start, stop, count in ((0, 32, 5), (32, 48, 5), (48, 52, 4)):
+        powers = np.array([1, 3, 9, 27, 81][:count], np.uint8)[:, None]
+        parts.append((blocks[:, None, start:stop] * powers).reshape(len(blocks), -1))
+    digits = np.concatenate(parts, 1).astype(np.uint16) * 3 >> 8
+    return _half(blocks, 52) * (digits.astype(np.float32) - 1)
+
+
+def _tq2_0(blocks: np.ndarray) -> np.ndarray:
+    """-1, 0 and 1, of 2 bits, in two halves of 128."""
+    levels = _bits(blocks[:, :64].reshape(-1, 2, 32), 2).reshape(-1, 256)
+    return _half(blocks, 64) * (levels.astype(np.float32) - 1)
+
+
 BLOCKS = {
     "F32": Block(0, 1, 4, None, np.dtype("<f4")),
     "F16": Block(1, 1, 2, None, np.dtype("<f2")),
@@ -164,28 +208,28 @@ BLOCKS = {
     "Q4_K": Block(12, 256, 144, _q4_k),
     "Q5_K": Block(13, 256, 176, _q5_k),
     "Q6_K": Block(14, 256, 210, _q6_k),
+    "IQ2_XXS": Block(16, 256, 66, tables.iq2_xxs),
+    "IQ2_XS": Block(17, 256, 74, tables.iq2_xs),
+    "IQ3_XXS": Block(18, 256, 98, tables.iq3_xxs),
+    "IQ1_S": Block(19, 256, 50, tables.iq1_s),
     "IQ4_NL": Block(20, 32, 18, _iq4_nl),
+    "IQ3_S": Block(21, 256, 110, tables.iq3_s),
+    "IQ2_S": Block(22, 256, 82, tables.iq2_s),
     "IQ4_XS": Block(23, 256, 136, _iq4_xs),
     "I8": Block(24, 1, 1, None, np.dtype("i1")),
     "I16": Block(25, 1, 2, None, np.dtype("<i2")),
     "I32": Block(26, 1, 4, None, np.dtype("<i4")),
     "F64": Block(28, 1, 8, None, np.dtype("<f8")),
+    "IQ1_M": Block(29, 256, 56, tables.iq1_m),
     "BF16": Block(30, 1, 2, None, np.dtype(ml_dtypes.bfloat16)),
+    "TQ1_0": Block(34, 256, 54, _tq1_0),
+    "TQ2_0": Block(35, 256, 66, _tq2_0),
+    "MXFP4": Block(39, 32, 17, _mxfp4),
+    "NVFP4": Block(40, 64, 36, _nvfp4),
+    "Q1_0": Block(41, 128, 18, _q1_0),
 }
 """The kinds that are read, by their names in llama.cpp."""
-OTHER_KINDS = {
-    **{
-        9: "Q8_1",
-        15: "Q8_K",
-        16: "IQ2_XXS",
-        17: "IQ2_XS",
-        18: "IQ3_XXS",
-        19: "IQ1_S",
-        21: "IQ3_S",
-        22: "IQ2_S",
-    },
-    **{27: "I64", 29: "IQ1_M", 34: "TQ1_0", 35: "TQ2_0", 39: "MXFP4", 40: "NVFP4"},
-}
+OTHER_KINDS = {9: "Q8_1", 15: "Q8_K", 27: "I64"}
 """Those that are not, by ggml's number."""
 _CHUNK = 1 << 14  # blocks that are decoded together: their numbers stay in the cache of the processor
 

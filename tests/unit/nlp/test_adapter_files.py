@@ -229,6 +229,29 @@ def test_rows_of_single_tokens(tied: bool, indices: object, tmp_path: Path) -> N
             )
 
 
+@pytest.mark.parametrize("tied", [True, False])
+def test_low_rank_adapters_of_embeddings(tied: bool, tmp_path: Path) -> None:
+    """peft's lora_embedding_A [rank, tokens] and _B [width, rank] change what goes in, not a head that was tied."""
+    base = build(dataclasses.replace(CONFIG, tie_embeddings=tied)).eval()
+    name, rng = "model.embed_tokens.weight", np.random.default_rng(2)
+    before = np.array(dict(base.named_parameters())[name].value)
+    first = rng.normal(size=(3, len(before))).astype(np.float32)
+    second = rng.normal(size=(8, 3)).astype(np.float32)
+    key = "base_model.model.model.embed_tokens.lora_embedding_"
+    settings = {"target_modules": ["q_proj", "embed_tokens"], "rank_pattern": {"embed_tokens": 3}}
+    arrays = {**PEFT, key + "A": first, key + "B": second}
+    adapted = read_adapter(base, peft_folder(tmp_path / "a", arrays, **settings))
+    ours = dict(adapted.named_parameters())
+    np.testing.assert_allclose(ours[name].value, before + 6 / 3 * (second @ first).T, rtol=1e-5, atol=1e-6)
+    if tied:
+        np.testing.assert_array_equal(ours["lm_head.weight"].value, before.T)
+    again = read_adapter(base, save_adapter(adapted, tmp_path / "b"))
+    np.testing.assert_array_equal(again(IDS), adapted(IDS))
+    for wrong in ({**arrays, key + "A": first[:, 1:]}, {**PEFT, key + "A": first}):
+        with pytest.raises(WeightError, match="embedding does not fit"):
+            read_adapter(base, peft_folder(tmp_path / "a", wrong, **settings))
+
+
 def test_a_rank_that_is_left_out_is_peft_s(tmp_path: Path) -> None:
     (tmp_path / "adapter_config.json").write_text(
         json.dumps({"target_modules": ["q_proj"]}), encoding="utf-8"

@@ -161,8 +161,8 @@ def test_blocks_with_uneven_levels(tmp_path: Path) -> None:
 
 
 def test_a_kind_that_is_not_read_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match="received: IQ2_XS\n"):
-        read_gguf(write(tmp_path, gguf_bytes({}, {"a": ((256,), 17, bytes(74))})))
+    with pytest.raises(FormatError, match="received: Q8_K\n"):
+        read_gguf(write(tmp_path, gguf_bytes({}, {"a": ((256,), 15, bytes(292))})))
 
 
 @pytest.mark.parametrize(
