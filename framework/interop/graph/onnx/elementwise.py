@@ -283,7 +283,7 @@ _CAST = Operator("Cast", _cast_numbers, style="elementwise", folds=True)
 
 @operator("Cast", style="values")
 def _cast(call: Call, x: Item) -> Item:
-    if is_text(x):
+    if isinstance(x, np.ndarray) and is_text(x):
         return (
             x
             if call.required("to") == TEXT
