@@ -34,7 +34,7 @@ from framework.interop.graph.values import (
     shape_of,
     to_jax,
 )
-from framework.interop.graph.wide import narrow_items, runs_wide, widen
+from framework.interop.graph.wide import narrow_floats, runs_wide, widen_items
 from framework.interop.programs.program import Node, Program, TensorSpec
 from framework.nn import initializer as I
 from framework.nn.layer import Layer, ParamAttr
@@ -307,9 +307,10 @@ class Run:
                 result = rows.run(self._compiled(node, operator, call), _to_argument)
             elif runs_wide(node, inputs, self._graph.wide):
                 with jax.enable_x64(True):
-                    result = apply(operator, call, [widen(item) for item in inputs])
+                    result = apply(operator, call, widen_items(node, inputs))
+                    result = tuple(map(narrow_floats, result if isinstance(result, tuple) else (result,)))
             else:
-                result = apply(operator, call, narrow_items(inputs))
+                result = apply(operator, call, inputs)
             results = result if isinstance(result, tuple) else (result,)
             results = tuple(map(to_host, results)) if self._on_host else results
             for item in results:

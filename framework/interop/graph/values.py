@@ -176,6 +176,14 @@ def to_jax(value: Item) -> jax.Array:
     return jnp.asarray(narrow(array))
 
 
+def as_type(value: Item, dtype: np.dtype) -> jax.Array:
+    """A value in this type, also where it has 64 bits."""
+    if dtype in (np.int64, np.uint64):
+        with jax.enable_x64(True):
+            return to_jax(value).astype(dtype)
+    return to_jax(value).astype(dtype)
+
+
 def to_value(value: Item) -> Value:
     """A value with a layout, made of a numpy array where it is one."""
     return value if isinstance(value, Value) else Value.of(to_jax(value))

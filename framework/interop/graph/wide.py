@@ -2,18 +2,17 @@
 
 All else has 32 bits here: inputs are checked when they come in, indices and sizes fit, and what is known before the
 program runs is numpy's. A product of two such integers need not fit, nor a float that is cast to an integer, so
-arithmetic on int64 and such casts run in 64 bits, and their results stay so until an operator takes them that does not
-compute with them.
+arithmetic on int64 and such casts run in 64 bits, and so does every operator that takes their results.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
+from framework.core.dtypes import fits_int32
 from framework.interop.graph.values import Item, Value
 from framework.interop.programs.program import Node, Program
 
@@ -41,6 +40,14 @@ _READING = frozenset(
     cast equal not_equal less_than less_equal greater_than greater_equal arg_max arg_min
     """.split()  # noqa: SIM905
 )
+# They hand constants on; one beyond 32 bits may be a table or what is written.
+_HOLDING = frozenset(
+    """
+    Where Concat Gather GatherElements GatherND ScatterElements ScatterND OneHot Max Min
+    Equal Less LessOrEqual Greater GreaterOrEqual
+    """.split()  # noqa: SIM905
+)
+_INDEXING = frozenset("Gather GatherElements GatherND gather gather_nd index_select take_along_axis".split())  # noqa: SIM905
 _INT64, _UINT64 = 7, 13  # of TensorProto.DataType
 _PADDLE_INT64 = (3, "int64")  # of VarType.Type, and in PIR
 _VALUE_SLOTS = ("X", "Y", "Input")  # of Paddle's nodes; indices and sizes stand in others
@@ -74,8 +81,8 @@ def _makes_int64(node: Node) -> bool:
 
 
 def runs_wide(node: Node, items: Sequence[Item], wide: frozenset[str]) -> bool:
-    """Whether the node computes in 64 bits."""
-    if not any(isinstance(item, Value) for item in items):
+    """Whether the node computes in 64 bits. One with bodies does not: its nodes decide for themselves."""
+    if node.signatures or not any(isinstance(item, Value | list) for item in items):
         return False
     if node.op in ARITHMETIC and any(name in wide for name in node.inputs):
         return True
@@ -85,11 +92,17 @@ def runs_wide(node: Node, items: Sequence[Item], wide: frozenset[str]) -> bool:
         return True  # Paddle's sums of integers and booleans are int64
     if node.input_slots and _makes_int64(node) and (node.op != "cast" or _is_float(items[0])):
         return True
-    return (node.op in ARITHMETIC or node.op in _PASSING or node.op in _READING) and any(map(_is_wide, items))
+    return any(map(_is_wide, items)) or (node.op in _HOLDING and any(map(_is_large, items)))
 
 
 def _is_wide(item: Item) -> bool:
+    if isinstance(item, list):
+        return any(map(_is_wide, item))
     return isinstance(item, Value) and item.dtype in (np.int64, np.uint64)
+
+
+def _is_large(item: Item) -> bool:
+    return isinstance(item, np.ndarray) and item.dtype == np.int64 and not fits_int32(item)
 
 
 def _is_float(item: Item) -> bool:
@@ -100,18 +113,27 @@ def _is_whole(item: Item) -> bool:
     return isinstance(item, Value) and item.dtype.kind in "biu"
 
 
-def widen(item: Item) -> Item:
-    """Integers of 32 bits in 64; within `jax.enable_x64`."""
+def widen_items(node: Node, items: Sequence[Item]) -> list[Item]:
+    """Integers of 32 bits in 64, where the operands have one type; within `jax.enable_x64`.
+
+    Where indices alone have 64 bits, what they are indices of stays as it is.
+    """
+    alike = node.op in ARITHMETIC or node.op in _PASSING or node.op in _READING or node.op in _HOLDING
+    if node.op in _INDEXING:
+        alike = _is_wide(items[0]) or _is_large(items[0])
+    return [_widen(item) for item in items] if alike or any(map(_is_wide, items[:1])) else list(items)
+
+
+def _widen(item: Item) -> Item:
+    if isinstance(item, list):
+        return [_widen(one) for one in item]
     return (
         item.keep(item.data.astype(jnp.int64)) if isinstance(item, Value) and item.dtype == np.int32 else item
     )
 
 
-def narrow_items(items: Sequence[Item]) -> list[Item]:
-    """Integers of 64 bits in 32, for operators that take them as indices and sizes."""
-    if not any(map(_is_wide, items)):
-        return list(items)
-    with jax.enable_x64(True):
-        return [
-            i.keep(i.data.astype(jnp.int32)) if isinstance(i, Value) and _is_wide(i) else i for i in items
-        ]
+def narrow_floats(item: Item) -> Item:
+    """Floats of 64 bits, which numbers of numpy make within `jax.enable_x64`, in 32."""
+    if isinstance(item, Value) and item.dtype == np.float64:
+        return item.keep(item.data.astype(jnp.float32))
+    return item

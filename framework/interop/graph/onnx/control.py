@@ -16,7 +16,7 @@ from framework.core.errors import ShapeError, TraceError
 from framework.interop.graph.onnx.shapes import concat as concat_items
 from framework.interop.graph.onnx.shapes import part, reshaped
 from framework.interop.graph.operator import Call, Table, registrar
-from framework.interop.graph.values import Dim, Item, Value, is_known, shape_of, to_jax
+from framework.interop.graph.values import Dim, Item, Value, as_type, is_known, shape_of, to_jax
 from framework.interop.programs.program import Program
 
 OPERATORS: Table = {}
@@ -214,19 +214,48 @@ def _stack(call: Call, items: list[Item]) -> Item:
     return concat_items(call, tuple(grown), 0)
 
 
+def _wide_state(
+    call: Call,
+    body: int,
+    state: tuple[jax.Array, ...],
+    others: Callable[[tuple], Sequence[jax.Array]],
+    skip: int,
+) -> tuple[jax.Array, ...]:
+    """The state of a loop, in 64 bits where a round makes integers of 64 bits of those of 32.
+
+    `others`: all inputs of the body for this state; `skip`: its results ahead of the state.
+    """
+    runner = call.runner.copy_for_trace()
+
+    def results(state: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+        made = runner.run_body(call, body, [Value.of(array) for array in others(state)])
+        return _pack(made[skip : skip + len(state)])
+
+    for _ in state:  # each may depend on the one before
+        made = jax.eval_shape(results, state)
+        grown = [
+            new.dtype == np.int64 and old.dtype == np.int32 for new, old in zip(made, state, strict=True)
+        ]
+        if not any(grown):
+            break
+        with jax.enable_x64(True):
+            state = tuple(a.astype(jnp.int64) if grows else a for a, grows in zip(state, grown, strict=True))
+    return state
+
+
 def _compiled(
     call: Call, body: int, trips: Item, condition: Item, state: Sequence[Item], carried_count: int
 ) -> tuple[Item, ...]:
     start = _pack(state)
     scans = len(call.node.signatures[body].outputs) - carried_count - 1
     first = jnp.asarray(True) if condition is None else to_jax(condition).reshape(()).astype(bool)
+    start = _wide_state(call, body, start, lambda state: (jnp.asarray(0, jnp.int32), first, *state), 1)
 
     def run(step: jax.Array, going: jax.Array, carry: tuple) -> tuple[jax.Array, tuple, tuple]:
         inputs: list[Item] = [Value.of(step), Value.of(going), *(Value.of(c) for c in carry)]
         results = call.runner.run_body(call, body, inputs)
         moved = tuple(
-            to_jax(new).astype(old.dtype)
-            for new, old in zip(results[1 : carried_count + 1], carry, strict=True)
+            as_type(new, old.dtype) for new, old in zip(results[1 : carried_count + 1], carry, strict=True)
         )
         return to_jax(results[0]).reshape(()).astype(bool), moved, _pack(results[carried_count + 1 :])
 
@@ -301,12 +330,12 @@ def _scan_rows(
     call: Call, body: int, state: tuple[jax.Array, ...], rows: list[jax.Array]
 ) -> tuple[tuple[jax.Array, ...], tuple[jax.Array, ...]]:
     carried_count = len(state)
+    if all(len(row) for row in rows):
+        state = _wide_state(call, body, state, lambda state: (*state, *(row[0] for row in rows)), 0)
 
     def step(carry: tuple, row: tuple) -> tuple[tuple, tuple]:
         results = call.runner.run_body(call, body, [Value.of(array) for array in (*carry, *row)])
-        moved = (
-            to_jax(new).astype(old.dtype) for new, old in zip(results[:carried_count], carry, strict=True)
-        )
+        moved = (as_type(new, old.dtype) for new, old in zip(results[:carried_count], carry, strict=True))
         return tuple(moved), _pack(results[carried_count:])
 
     return lax.scan(step, state, tuple(rows))

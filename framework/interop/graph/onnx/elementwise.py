@@ -14,9 +14,11 @@ from jax import lax
 from jax.core import Tracer, max_dim, min_dim
 
 from framework.core.errors import TraceError
-from framework.interop.graph.operator import Call, Run, Table, registrar
-from framework.interop.graph.values import Array, Item, Static, Value, device_type, is_known
-from framework.interop.programs.onnx_types import BITS, DTYPES
+from framework.interop.graph.layer import apply
+from framework.interop.graph.onnx.number_text import format_numbers, parse_numbers
+from framework.interop.graph.operator import Call, Operator, Run, Table, registrar
+from framework.interop.graph.values import Array, Item, Static, Value, device_type, is_known, is_text
+from framework.interop.programs.onnx_types import BITS, DTYPES, TEXT
 from framework.nn import functional as F
 from framework.nn.functional.slopes import arctan
 
@@ -272,9 +274,22 @@ def element_type(call: Call, code: int) -> np.dtype:
     return DTYPES[code]
 
 
-@elementwise("Cast")
-def _cast(call: Call, x: Array) -> Array:
+def _cast_numbers(call: Call, x: Array) -> Array:
     return cast(call, x, element_type(call, call.required("to")))
+
+
+_CAST = Operator("Cast", _cast_numbers, style="elementwise", folds=True)
+
+
+@operator("Cast", style="values")
+def _cast(call: Call, x: Item) -> Item:
+    if isinstance(x, np.ndarray) and is_text(x):
+        return (
+            x
+            if call.required("to") == TEXT
+            else parse_numbers(call, x, element_type(call, call.required("to")))
+        )
+    return format_numbers(call, x) if call.required("to") == TEXT else apply(_CAST, call, [x])
 
 
 @elementwise("CastLike", static=(1,))

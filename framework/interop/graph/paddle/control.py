@@ -20,7 +20,7 @@ from framework.interop.graph.onnx import OPERATORS as ONNX
 from framework.interop.graph.operator import Call, Operator, Table
 from framework.interop.graph.operator import registrar as run_registrar
 from framework.interop.graph.paddle.arguments import Arguments, TensorArray, rank, registrar
-from framework.interop.graph.values import Dim, Item, Value, shape_of, to_jax
+from framework.interop.graph.values import Dim, Item, Value, as_type, shape_of, to_jax
 from framework.interop.programs.program import Node, Signature
 
 OPERATORS: Table = {}
@@ -80,7 +80,7 @@ def _conditional(call: Call, condition: Item, *before: Item) -> tuple[Item, ...]
 
     shapes = jax.eval_shape(run, None)
     other = [
-        jnp.zeros(form.shape, form.dtype) if item is None else to_jax(item).astype(form.dtype)
+        jnp.zeros(form.shape, form.dtype) if item is None else as_type(item, form.dtype)
         for form, item in zip(shapes, before, strict=True)
     ]
     for form, array in zip(shapes, other):
@@ -291,7 +291,7 @@ class _Compiled:
         return carry
 
     def _cast(self, moved: Sequence[jax.Array], carry: Sequence[jax.Array]) -> list[jax.Array]:
-        return [new.astype(old.dtype) for new, old in zip(moved, carry, strict=True)]
+        return [as_type(Value.of(new), old.dtype) for new, old in zip(moved, carry, strict=True)]
 
     def _results(self, carry: Sequence[jax.Array], lists: dict[int, list]) -> tuple[Item, ...]:
         arrays = {at: Value.of(array) for at, array in zip(self.arrays, carry)}

@@ -164,7 +164,7 @@ def test_outputs_have_their_types_and_their_order_in_predictors(tmp_path: Path) 
         _TwelveOutputs(), str(tmp_path / "m"), [spec([None, 4], "float32"), spec([None, 2], "int64")]
     )
     predictor = paddle.inference.create_predictor(paddle.inference.Config(str(tmp_path / "m")))
-    x, i = np.float32([[0, 3, 1, 2]]), np.int64([[2, -1]])
+    x, i = np.array([[0, 3, 1, 2]], np.float32), np.array([[2, -1]], np.int64)
     results = predictor.run([x, i])
     assert isinstance(results, list)
     largest, product, same, sizes, tenth, *numbers = results

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
+from framework.core.errors import InputError
 from framework.inference.graph_engine import GraphEngine
 from tests.unit.framework.interop.graph.conftest import Load, value
 
@@ -99,3 +100,85 @@ def test_a_loop_without_rounds_behind_the_compiled_part(open_graph: Load) -> Non
         out = engine({"x": x, "trips": np.int64(trips)})
         np.testing.assert_array_equal(out["y"], np.abs(x) * 2**trips)
         assert out["rows"].shape == (trips, 2, 3)
+
+
+SMALL = np.array([[3, -5, 7, 4], [9, 8, -3, 3]], np.int64)
+LARGE = SMALL * 1_000_000_007  # beyond 32 bits
+
+
+def _of_large(nodes: list, outputs: list, arrays: dict, open_graph: Load) -> dict[str, np.ndarray]:
+    arrays = {"factor": np.array(1_000_000_007, np.int64), **arrays}
+    layer = open_graph(
+        [node("Mul", ["x", "factor"], ["w"]), *nodes],
+        [value("x", [2, 4], TensorProto.INT64)],
+        outputs,
+        arrays,
+    )
+    return GraphEngine(layer)({"x": SMALL})
+
+
+@pytest.mark.parametrize(
+    ("made", "arrays", "expected"),
+    [
+        (node("GatherND", ["w", "at"], ["y"]), {"at": np.array([[0, 1], [1, 2]])}, LARGE[[0, 1], [1, 2]]),
+        (node("Trilu", ["w"], ["y"]), {}, np.triu(LARGE)),
+        (node("Compress", ["w", "c"], ["y"], axis=1), {"c": np.array([False, True, True, False])}, LARGE[:, 1:3]),
+        (
+            node("ScatterND", ["w", "at", "new"], ["y"]),
+            {"at": np.array([[0, 0]]), "new": np.array([5_000_000_000])},
+            np.concatenate([[5_000_000_000], LARGE.ravel()[1:]]).reshape(2, 4),
+        ),
+        (node("ReverseSequence", ["w", "n"], ["y"], batch_axis=0, time_axis=1), {"n": np.array([4, 1])},
+         np.stack([LARGE[0, ::-1], LARGE[1]])),
+    ],
+)  # fmt: skip
+def test_every_operator_takes_integers_of_64_bits(
+    made: object, arrays: dict, expected: np.ndarray, open_graph: Load
+) -> None:
+    """They wrapped around in silence wherever an operator does no arithmetic."""
+    assert _of_large([made], ["y"], arrays, open_graph)["y"].tolist() == expected.tolist()
+
+
+def test_the_largest_of_64_bits_and_sequences_of_them(open_graph: Load) -> None:
+    nodes = [
+        node("TopK", ["w", "k"], ["v", "at"], axis=1),
+        node("SplitToSequence", ["w"], ["s"], axis=0),
+        node("SequenceAt", ["s", "one"], ["row"]),
+        node("ConcatFromSequence", ["s"], ["all"], axis=1),
+    ]
+    got = _of_large(nodes, ["v", "at", "row", "all"], {"k": np.array([2]), "one": np.array(1)}, open_graph)
+    assert got["v"].tolist() == [[LARGE[0, 2], LARGE[0, 3]], [LARGE[1, 0], LARGE[1, 1]]]
+    assert got["at"].tolist() == [[2, 3], [0, 1]]
+    assert got["row"].tolist() == LARGE[1:].tolist() and got["all"].tolist() == LARGE.reshape(1, 8).tolist()
+
+
+def test_the_state_of_a_scan_grows_to_64_bits(open_graph: Load) -> None:
+    state, row = (helper.make_tensor_value_info(name, TensorProto.INT64, None) for name in ("a", "r"))
+    after, copy = (helper.make_tensor_value_info(name, TensorProto.INT64, None) for name in ("b", "c"))
+    nodes = [node("Add", ["a", "r"], ["b"]), node("Identity", ["b"], ["c"])]
+    body = helper.make_graph(nodes, "body", [state, row], [after, copy])
+    nodes = [
+        node("Gather", ["x", "zero"], ["first"], axis=0),
+        node("Scan", ["first", "w"], ["y", "rows"], body=body, num_scan_inputs=1),
+    ]
+    got = _of_large(nodes, ["y", "rows"], {"zero": np.array(0)}, open_graph)
+    assert got["rows"].tolist() == (SMALL[0] + np.cumsum(LARGE, 0)).tolist()
+    assert got["y"].tolist() == got["rows"][-1].tolist()
+
+
+def test_numbers_become_text_and_text_numbers(open_graph: Load) -> None:
+    layer = open_graph([node("Cast", ["x"], ["y"], to=TensorProto.STRING)], [value("x", [2, 4])], ["y"])
+    x = np.array([[0, -1.5, 1 / 3, 1e20], [123456789, np.nan, -np.inf, 1e5]], np.float32)
+    expected = [["0", "-1.5", "0.33333334", "1e+20"], ["1.2345679e+08", "NaN", "-INF", "100000"]]
+    assert GraphEngine(layer)({"x": x})["y"].tolist() == expected
+    for kind, texts, numbers in (
+        (TensorProto.FLOAT, ["-2.5", "1e3", "INF"], [-2.5, 1000, np.inf]),
+        (TensorProto.INT64, ["-2", "3.9", " 7"], [-2, 3, 7]),
+    ):
+        layer = open_graph(
+            [node("Cast", ["x"], ["y"], to=kind)], [value("x", [3], TensorProto.STRING)], ["y"]
+        )
+        engine = GraphEngine(layer)
+        assert engine({"x": np.array(texts, object)})["y"].tolist() == numbers
+    with pytest.raises(InputError, match="no number"):
+        engine({"x": np.array(["a", "1", "2"], object)})
