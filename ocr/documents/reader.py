@@ -65,7 +65,7 @@ from ocr.results.blocks import Block, Box, Figure
 from ocr.results.layer_check import LayerCheck, images_without_text, is_usable, outlined_text
 from ocr.results.letter_statistics import doubtful_fonts
 from ocr.results.lines import Line
-from ocr.results.page_text import TextLayer, hidden_text, read_text_layer
+from ocr.results.page_text import TextLayer, hidden_text, lost_text, read_text_layer
 from ocr.results.pages import Document, Page
 from ocr.tables.network_tables import TableReader
 from ocr.tables.ruling_lines import ruling_lines_of_page
@@ -264,6 +264,7 @@ class DocumentReader:
                 reason.append(f"measured at {dpi:.0f} dpi instead of {self.dpi:.0f}: the page is large")
             fields = form_fields(content, number)
             return replace(page, warnings=(*content.warnings, *reason), hidden=layer.hidden, fields=fields)
+        warnings += lost_text(layer)
         seconds = {"text_layer": time.perf_counter() - started}
         boxes = images_without_text(layer, content, min_area=LEAST_FIGURE) if self.figures else ()
         # Figures alone are rendered in a fraction of the time.

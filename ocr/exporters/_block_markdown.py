@@ -78,8 +78,8 @@ def _fenced(text: str) -> str:
 
 
 def _list_item(text: str, level: int, escape: Callable[[str], str]) -> str:
-    """A bullet as Markdown's "-", a check box as GitHub's "- [x]"; an item with a number keeps it, a deeper one with a
-    letter has it after a "-".
+    """A bullet as Markdown's "-", a check box as GitHub's "- [x]"; an item with a number keeps it, with a stop behind
+    it, which Markdown asks for, a deeper one with a letter has it after a "-".
 
     Four spaces a level put an item below the one before it, whatever that one's mark.
     """
@@ -90,6 +90,8 @@ def _list_item(text: str, level: int, escape: Callable[[str], str]) -> str:
         return f"{indent}- [{CHECK_BOXES[first]}] {escape(body)}"
     if len(first) == 1 and not first.isalnum():
         return f"{indent}- {escape(body)}"
+    if first.isdecimal() and body:
+        return f"{indent}{first}. {escape(body)}"
     if first[:-1].isdecimal() and first[-1] in ".)":
         return f"{indent}{first} {escape(body)}"
     return f"{indent}- {escape(' '.join(text.split()))}" if indent else escape(text)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ocr.results.pages import Document, Page
 
 MOST_ROWS, MOST_COLUMNS, LONGEST_TEXT, LONGEST_TITLE = 1_048_576, 16_384, 32_767, 31  # Excel's limits
+RESERVED_TITLE = "history"  # Excel takes a book with such a sheet for damaged
 _WIDEST = 60  # characters of a column
 
 
@@ -43,7 +44,7 @@ def write_xlsx_pages(pages: Iterable[Page], path: str | Path) -> None:
     openpyxl = import_openpyxl()
     book = openpyxl.Workbook()
     book.remove(book.worksheets[0])
-    titles: set[str] = set()
+    titles = {RESERVED_TITLE}
     for top in joined_blocks(pages):
         for block in top.walk():
             if isinstance(block.content, Table):
@@ -59,7 +60,7 @@ def _title(block: Block, taken: set[str]) -> str:
     """The caption without what no title may hold, or "Table 2"; no two alike."""
     caption = next((child.text for child in block.children if child.label == "table_title"), "")
     text = re.sub(r"[\\/*?:\[\]]", " ", xml_text(caption))
-    text = " ".join(text.split()).strip("'")[:LONGEST_TITLE].strip() or f"Table {len(taken) + 1}"
+    text = " ".join(text.split()).strip("'")[:LONGEST_TITLE].strip() or f"Table {len(taken)}"
     name, number = text, 2
     while name.casefold() in taken:
         end = f" ({number})"

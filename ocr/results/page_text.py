@@ -161,6 +161,16 @@ def hidden_text(layer: TextLayer) -> list[str]:
     return [f"characters that nobody can see are left out: {counts}; hidden=keep reads them"]
 
 
+def lost_text(layer: TextLayer) -> list[str]:
+    """What a page's warnings say of letters whose font does not name them: no line, or one."""
+    if not layer.broken:
+        return []
+    count = f"{layer.broken} character{'s' * (layer.broken > 1)}"
+    return [
+        f"{count} of fonts that do not say which they are may be wrong or \ufffd; text_layer=never reads by OCR"
+    ]
+
+
 def _hidden(page: PageContent, sizes: np.ndarray, angles: np.ndarray) -> dict[str, np.ndarray]:
     """Which characters [N] nobody can see, by the reason."""
     text = page.text

@@ -18,6 +18,7 @@ from ocr.results.blocks import Block, Box
 from ocr.results.geometry import bounding_box, line_box, rows_of
 from ocr.results.lines import Line, has_styles
 from ocr.text.columns import BULLETS, LIST_MARK, find_columns
+from ocr.text.counted_items import mark_counted_items
 from ocr.text.hanging_indents import hanging_rows
 from ocr.text.hyphens import NO_WORDS, WordList
 from ocr.text.list_levels import Mark, list_levels
@@ -60,6 +61,7 @@ CAPTIONED = ("table", "image", "chart")
 CAPTION_GAP = (
     2.5  # heights of a caption's line: the most white to what it belongs to, where captions are level
 )
+EDGE, EDGE_GAP = 0.1, 1.0  # of the page's height; of the row's: the white to the next row, at least
 FOOTNOTE = 0.92  # to the page's usual size, with a mark, in the lower half
 
 TABLE_CAPTION = re.compile(
@@ -164,8 +166,9 @@ def find_paragraphs(
     usual, usual_bold = usual_type([*lines, *(line for block in others for line in block.lines)])
     # With the sides of their column and whether the ends of its rows are the author's.
     groups: list[tuple[list[Row], float, float, bool]] = []
-    for region in _regions(lines, others, rules, 0.0 if known else DETECTOR_MARGIN):
+    for region in _page_regions(lines, others, rules, 0.0 if known else DETECTOR_MARGIN, height):
         rows = list(map(Row.of, region))
+        rows = mark_counted_items(rows) if known else rows
         left, right = min(row.box[0] for row in rows), max(row.box[2] for row in rows)
         split = _split_paragraphs(rows, left, right, known)
         own = own_ends(split, left, right) if known else [False] * len(split)
@@ -209,6 +212,38 @@ def _is_section(group: Sequence[Row], before: Sequence[Row] | None, after: Seque
     wide = max(row.box[2] - row.box[0] for row in after) >= SECTION_TEXT * group[0].size
     below = after[0].box[1] >= group[0].middle and after[0].box[0] <= group[0].box[2]
     return not numbered and len(after) > 1 and wide and below
+
+
+def _page_regions(
+    lines: Sequence[Line], others: Sequence[Block], rules: Sequence[Box], margin: float, height: float
+) -> list[list[list[Line]]]:
+    """`_regions`; the row of the page's number at its head or foot is one of its own, before or after all columns:
+    it belongs to none, and reaches over all.
+    """
+    level = [line for line in lines if line.orientation == 0 and not line.vertical]
+    rows = rows_of(level) if 2 * len(level) >= len(lines) else []
+    head: list[list[Line]] = []
+    foot: list[list[Line]] = []
+    if len(rows) > 2 and _is_edge_row(rows[0], rows[1], height):
+        head = rows[:1]
+    if len(rows) > 2 and _is_edge_row(rows[-1], rows[-2], height):
+        foot = rows[-1:]
+    edges = {id(line) for row in (*head, *foot) for line in row}
+    rest = [line for line in lines if id(line) not in edges]
+    return [
+        *([head] if head else []),
+        *_regions(rest, others, rules, margin),
+        *([foot] if foot else []),
+    ]
+
+
+def _is_edge_row(row: Sequence[Line], nearest: Sequence[Line], height: float) -> bool:
+    """Whether the outermost row of a page stands at its edge, apart from the row next to it, and has its number."""
+    _, top, _, bottom = bounding_box(map(line_box, row))
+    _, next_top, _, next_bottom = bounding_box(map(line_box, nearest))
+    apart = max(next_top - bottom, top - next_bottom) >= EDGE_GAP * (bottom - top)
+    at_edge = bottom <= EDGE * height or top >= (1 - EDGE) * height
+    return at_edge and apart and len(row) > 1 and any(_PAGE.fullmatch(line.text.strip()) for line in row)
 
 
 def _regions(
@@ -318,17 +353,17 @@ def _split_paragraphs(rows: Sequence[Row], left: float, right: float, known: boo
             and before_indent < INDENT[0] / 2 * size
             and other < indent  # else it is centred
             and not flush
-            and not _BULLET.match(before.text)  # else it hangs below its bullet
+            and not _is_item(before)  # else it hangs below its bullet
             and number not in below
         )
-        starts = _starts_item(row.text, groups[-1][0].text, before.text)
+        starts = row.counted or _starts_item(row.text, groups[-1][0].text, before.text)
         # What follows a check box's label begins anew, unless it hangs below the label.
         starts |= (
             groups[-1][0].text[:1] in CHECK_BOXES
             and row.box[0] <= groups[-1][0].box[0] + 0.5 * size
             and right - before.box[2] > SECTION_ROOM * (right - left)
         )
-        after_item = bool(_BULLET.match(groups[-1][0].text)) and not _hangs(groups[-1], row, left, right)
+        after_item = _is_item(groups[-1][0]) and not _hangs(groups[-1], row, left, right)
         section = (
             len(groups[-1]) == 1
             and bool(_SECTION.match(before.text))
@@ -363,7 +398,7 @@ def _hanging_rows(rows: Sequence[Row], left: float, right: float, size: float) -
     if any(row.rightward for row in rows):
         return set(), set()
     texts = [row.text for row in rows]
-    if any(_BULLET.match(text) for text in texts):
+    if any(map(_is_item, rows)):
         return set(), set()
 
     def is_full(number: int) -> bool:
@@ -371,6 +406,10 @@ def _hanging_rows(rows: Sequence[Row], left: float, right: float, size: float) -
 
     reach = (INDENT[0] * size, HANGING * size)
     return hanging_rows([row.box[0] - left for row in rows], texts, is_full, reach)
+
+
+def _is_item(row: Row) -> bool:
+    return row.counted or _BULLET.match(row.text) is not None
 
 
 def _starts_item(text: str, first: str, before: str) -> bool:
@@ -449,7 +488,9 @@ def _label(
     if short and bold and not text.rstrip().endswith((".", ",", ";", ":")) and size >= 0.95 * usual:
         return "paragraph_title"
     foot = known and size <= FOOTNOTE * usual and group[0].box[1] > height / 2
-    if _BULLET.match(text) and any(map(str.isalnum, text)) and not (foot and text[0] in "*∗"):
+    if group[0].counted or (
+        _BULLET.match(text) and any(map(str.isalnum, text)) and not (foot and text[0] in "*∗")
+    ):
         return "list_item"
     if foot and _FOOTNOTE_MARK.match(text):
         return "footnote"

@@ -26,6 +26,8 @@ SMALL, VERSE_MOST = (
 )  # of the rows of such verse begin with small letters, at least; words of each, at most
 WORD_ROOM = 0.5  # of the height: the white before a word whose width is that of the row's letters in the mean
 OWN_ROOM = 0.38  # of the size: the white before one whose width is known
+_ONE_MARK = r"([^\w\s]|\(?(\d{1,3}|[a-zA-Z]|[ivx]{2,5})[.)]?)"
+SHORT_MARK = re.compile(rf"{_ONE_MARK}(\s+{_ONE_MARK})?")  # bullets and numbers, before their item
 CONTENTS = re.compile(r".*\S … (\d+|[ivxlcIVXLC]+|[A-Z]?-?\d+)$")  # an entry with its page
 _LEADERS = re.compile(r"\s*[.]{4,}\s*(\S+)$")
 _LOCATOR = re.compile(r"[\s,]\d+\W*$")  # of an index's entry
@@ -45,7 +47,8 @@ class Row:
     """The lines of one height in a region, from left to right.
 
     `cells` are those that stand together, apart from others, such as a label and its price; `hyphen` says that the
-    row's end breaks a word, `rightward` that it runs from right to left: its cells are in that order.
+    row's end breaks a word, `rightward` that it runs from right to left: its cells are in that order, `counted` that
+    it begins an item of a list with a bare number or letter.
     """
 
     cells: tuple[tuple[Line, ...], ...]
@@ -54,12 +57,15 @@ class Row:
     bold: bool
     hyphen: bool
     rightward: bool = False
+    counted: bool = False
 
     @classmethod
     def of(cls, lines: Sequence[Line]) -> Row:
         """A row of lines from left to right."""
         boxes = [line_box(line) for line in lines]
-        size = max(map(type_size, lines))
+        # The mark of a list's item may be set in another type.
+        marked = len(lines) > 1 and SHORT_MARK.fullmatch(lines[0].text.strip()) is not None
+        size = max(map(type_size, lines[1:] if marked else lines))
         cells = [[lines[0]]]
         for line, (before, after) in zip(lines[1:], pairwise(boxes), strict=True):
             if after[0] - before[2] > CELL_GAP * size:

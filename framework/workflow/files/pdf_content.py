@@ -43,6 +43,7 @@ _OUTLINED = (1, 5)
 _MONO = ("mono", "courier", "consolas", "menlo", "cmtt", "sftt", "lmtt", "typewriter", "inconsolata")
 _LAM, _ALEFS = "\u0644", "\u0622\u0623\u0625\u0627"
 _USUAL_NAME = 128  # bytes of a font's name; of longer ones PDFium is asked again
+LEAST_INK = 0.05  # points: the height of what is drawn, at least
 _NO_CHARACTER = (0, 10, 13)
 _SOFT_HYPHENS = (2, 0xAD)
 _HYPHENS = (0x2D, 0x2010)  # PDFium tells whether one breaks a word
@@ -192,8 +193,11 @@ def _read_chars(
     """The characters, and pointers to their text objects by number."""
     values = read_char_values(handle, count)
     codes = np.array(values.codes, np.int64)
+    # Maps of some fonts give ligatures the code 0: what is drawn there is a letter, and which one is not known.
+    lost = (codes == 0) & values.has_ink & (values.ink[:, 3] - values.ink[:, 1] > LEAST_INK)
     if ((codes & 0xF800) == 0xD800).any():
         codes = np.array(_code_points(values.codes), np.int64)
+    codes[lost] = 0xFFFD
     used = np.flatnonzero(~np.isin(codes, _NO_CHARACTER) & values.has_ink)
     codes, indices = codes[used], used.tolist()
     soft = np.isin(codes, _SOFT_HYPHENS)
@@ -256,7 +260,7 @@ def _read_chars(
         apply(to_pixels, origins[at]),
         np.array(style, np.int32)[at] if len(at) else np.zeros(0, np.int32),
         tuple(numbers),
-        (np.array(values.unmapped, int) == 1)[used[at]],
+        ((np.array(values.unmapped, int) == 1) | lost)[used[at]],
         generated[at],
         hyphen[at],
         np.array(objects, np.int32)[at] if len(at) else np.zeros(0, np.int32),
@@ -338,7 +342,10 @@ def _style(
     if raw.FPDFText_GetMatrix(handle, index, ctypes.byref(matrix)):
         turned = (matrix.a, matrix.b, matrix.c, matrix.d, 0.0, 0.0)
     a, b, c, d, _, _ = multiply(turned, (*to_pixels[:4], 0.0, 0.0))
-    size = abs(raw.FPDFText_GetFontSize(handle, index)) * math.hypot(c, d)
+    size = raw.FPDFText_GetFontSize(handle, index)
+    if size < 0:  # which turns the letters, and the way they run, by half a turn
+        a, b = -a, -b
+    size = abs(size) * math.hypot(c, d)
     angle = math.degrees(math.atan2(b, a)) if math.isfinite(a + b) else 0.0
     mode = raw.FPDFTextObj_GetTextRenderMode(pointer) if pointer else 0
     colored = raw.FPDFPageObj_GetStrokeColor if mode in _OUTLINED else raw.FPDFPageObj_GetFillColor

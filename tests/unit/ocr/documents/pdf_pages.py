@@ -1,7 +1,8 @@
 """PDFs for tests, written by hand: Helvetica text, lines, filled boxes and annotations at given places.
 
 Fonts besides "Regular" and "Bold": "Mono"; "Hebrew", whose letters a to z are said to be those of Hebrew; and "Wrong",
-which says of each letter that it is the third after it.
+which says of each letter that it is the third after it; and "Lost", which says of w that it is the character 0, as maps
+of some programs do of ligatures.
 """
 
 from __future__ import annotations
@@ -55,8 +56,14 @@ def make_pdf(*pages: PdfPage, rotate: int = 0, form: str = "") -> bytes:
         f"/{name} {pdf.add(f'<< /Type /Font /Subtype /Type1 /BaseFont /{base} /Encoding /WinAnsiEncoding >>')} 0 R"
         for name, base in (("Regular", "Helvetica"), ("Bold", "Helvetica-Bold"), ("Mono", "Courier"))
     )
-    for name, base, first in (("Hebrew", "Courier", 0x5D0), ("Wrong", "Helvetica", 0x64)):
+    for name, base, first in (
+        ("Hebrew", "Courier", 0x5D0),
+        ("Wrong", "Helvetica", 0x64),
+        ("Lost", "Helvetica", 0x61),
+    ):
         pairs = "".join(f"<{0x61 + n:02x}> <{first + n:04x}>\n" for n in range(23))
+        if name == "Lost":
+            pairs = pairs.replace("<0077>", "<0000>")
         unicode = pdf.add_stream(
             "", f"1 begincodespacerange <00> <ff> endcodespacerange 23 beginbfchar {pairs} endbfchar".encode()
         )

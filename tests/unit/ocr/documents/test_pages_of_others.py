@@ -251,6 +251,16 @@ def test_a_bold_running_head_with_the_number_of_the_page_is_left_out() -> None:
     assert "Yearbook" not in markdown(*pages)
 
 
+def test_a_running_foot_is_left_out_beside_the_number_of_the_page_and_without_it() -> None:
+    pages = []
+    for number in range(1, 4):
+        page = PdfPage()
+        prose(page, 30, 50, 15)
+        page.text(30, HEIGHT - 8, "Journal of Tests, Vol. 3", 6)
+        pages.append(page.text(30 + 100 * number, HEIGHT - 8, str(number), 6) if number > 1 else page)
+    assert "Journal" not in markdown(*pages)
+
+
 def test_a_row_that_goes_on_over_the_page_is_one() -> None:
     def ruled(page: PdfPage, top: float, bottoms: Sequence[float]) -> None:
         for y in (top, *bottoms):

@@ -461,3 +461,26 @@ def test_a_font_that_says_other_letters_than_it_shows():
 
     (page,) = read(wrong_page(), ocr=Lazy(broken)).pages
     assert page.text_from == "text-layer" and "make no words" in page.warnings[0]
+
+
+# ---- letters that the font does not name, letters upside down
+
+
+def test_letters_whose_code_is_zero_are_marked_and_counted() -> None:
+    page = PdfPage().text(30, 30, "no words are lost here" + 5 * " and others stay", 8)
+    page.text(30, 60, "awful", font="Lost")
+    (only,) = read(page).pages
+    assert "a\ufffdful" in only.text
+    assert "1 character" in only.warnings[0] and "text_layer=never" in only.warnings[0]
+
+
+def test_a_page_with_many_such_letters_is_read_by_ocr() -> None:
+    page = PdfPage().text(30, 60, "awful wow", font="Lost")
+    (only,) = read(page, ocr=ocr_says("awful wow")).pages
+    assert only.text.strip() == "awful wow"
+    assert only.warnings == ("read by OCR: 3 of 8 characters have no Unicode map",)
+
+
+def test_a_negative_size_turns_letters_by_half_a_turn() -> None:
+    page = PdfPage().raw(f"BT /Regular -10 Tf -1 0 0 -1 30 {HEIGHT - 30} Tm (Upright text) Tj ET")
+    assert read(page).pages[0].text.strip() == "Upright text"

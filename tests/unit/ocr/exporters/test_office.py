@@ -290,3 +290,12 @@ def test_blocks_are_drawn():
         and (overlay[220:350, 10:290] != 255).any()
     )
     assert page_of(BLOCKS[2]).draw().shape[0] == 1200  # without an image on white
+
+
+def test_no_sheet_has_the_title_that_excel_keeps_for_itself(tmp_path: Path):
+    caption = (Block("table_title", (0, 0, 1, 1), "History"),)
+    table = Table((Cell(0, 0, "a"),), 1, 1)
+    Document((page_of(Block("table", (0, 0, 9, 9), content=table, children=caption)),)).to_xlsx(
+        tmp_path / "a.xlsx"
+    )
+    assert openpyxl.load_workbook(tmp_path / "a.xlsx").sheetnames == ["History (2)"]
