@@ -152,7 +152,9 @@ def names_columns(fields: object, names: Sequence[Column]) -> bool:
         return False
     titles = _TITLES.split()
     numbers = [name for name in names if isinstance(name, int) and -len(fields) <= name < len(fields)]
-    return len(numbers) == len(names) and all(str(fields[number]).strip().lower() in titles for number in numbers)
+    return len(numbers) == len(names) and all(
+        str(fields[number]).strip().lower() in titles for number in numbers
+    )
 
 
 def find_title(titles: Sequence[str], name: Column, where: str) -> int:

@@ -185,8 +185,8 @@ def _is_foot(block: Block, box: Box, boxes: Sequence[Box], size: tuple[float, fl
 
 def _without_numbers(text: str) -> str:
     """What a text says whatever the numbers in it; those at its ends, such as a page's beside a title, are left out."""
-    said = re.sub(r"\d+", "#", " ".join(text.split())).casefold()[:100]
-    return re.sub(r"^(# )+|( #)+$", "", said)
+    wording = re.sub(r"\d+", "#", " ".join(text.split())).casefold()[:100]
+    return re.sub(r"^(# )+|( #)+$", "", wording)
 
 
 def _is_heading(block: Block, text: str, usual: float, *, below_others: bool) -> bool:

@@ -181,11 +181,11 @@ def _q1_0(blocks: np.ndarray) -> np.ndarray:
 
 def _tq1_0(blocks: np.ndarray) -> np.ndarray:
     """-1, 0 and 1, five in a byte (four in the last 4), as a fraction of 256 in base 3, the highest digit first."""
-    parts = []
+    products = []
     for start, stop, count in ((0, 32, 5), (32, 48, 5), (48, 52, 4)):
         powers = np.array([1, 3, 9, 27, 81][:count], np.uint8)[:, None]
-        parts.append((blocks[:, None, start:stop] * powers).reshape(len(blocks), -1))
-    digits = np.concatenate(parts, 1).astype(np.uint16) * 3 >> 8
+        products.append((blocks[:, None, start:stop] * powers).reshape(len(blocks), -1))
+    digits = np.concatenate(products, 1).astype(np.uint16) * 3 >> 8
     return _half(blocks, 52) * (digits.astype(np.float32) - 1)
 
 

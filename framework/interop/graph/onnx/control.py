@@ -228,13 +228,13 @@ def _wide_state(
     runner = call.runner.copy_for_trace()
 
     def results(state: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
-        made = runner.run_body(call, body, [Value.of(array) for array in others(state)])
-        return _pack(made[skip : skip + len(state)])
+        items = runner.run_body(call, body, [Value.of(array) for array in others(state)])
+        return _pack(items[skip : skip + len(state)])
 
     for _ in state:  # each may depend on the one before
-        made = jax.eval_shape(results, state)
+        after = jax.eval_shape(results, state)
         grown = [
-            new.dtype == np.int64 and old.dtype == np.int32 for new, old in zip(made, state, strict=True)
+            new.dtype == np.int64 and old.dtype == np.int32 for new, old in zip(after, state, strict=True)
         ]
         if not any(grown):
             break
