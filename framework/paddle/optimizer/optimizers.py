@@ -91,10 +91,11 @@ class _Adam(_Face):
     _lazy_mode: bool
 
     def _rule(self, param: Tensor, group: Group) -> rules.Rule:
-        rule: Any = super()._rule(param, group)
-        if not (
+        rule = super()._rule(param, group)
+        is_lazy = (
             group.get("lazy_mode", self._lazy_mode) and isinstance(param, Parameter) and param.sparse_rows
-        ):
+        )
+        if not (is_lazy and isinstance(rule, rules.AdamRule)):
             return rule
         return rules.LazyAdamRule(**dataclasses.asdict(rule))
 
