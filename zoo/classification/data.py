@@ -6,6 +6,7 @@ dataset carries its settings alone, and its copy reads the names anew. `dataset[
 
 from __future__ import annotations
 
+import csv
 import logging
 import lzma
 import os
@@ -253,7 +254,8 @@ class ListFile(_ImageFiles):
     """Images named in a text file, a line each: `path label`, as PaddleClas' train_list.txt.
 
     Paths are relative to `root`. What follows the last `separator` of a line is the label, so paths may hold blanks;
-    where it is a blank, a tab in a line goes before, so labels may hold blanks too. Labels are either class indices
+    where it is a blank, a tab in a line goes before, so labels may hold blanks too; either may stand in double quotes,
+    as in tables. Labels are either class indices
     from 0, or names of classes. `labels_file` has the name of class i on its line i, with or without the number in
     front; without the file the classes are called "0", "1", ... up to the greatest label, or are the sorted names in
     the list. `header` leaves out the first line. `value_range` is that of ImageFolder.
@@ -340,12 +342,22 @@ class ListFile(_ImageFiles):
             if not line.strip() or (self.header and number == 1):
                 continue
             is_tab = self.separator == " " and "\t" in line.strip()
-            name, separator, text = line.strip().rpartition("\t" if is_tab else self.separator)
+            name, separator, text = _split_entry(line.strip(), "\t" if is_tab else self.separator)
             if separator and name.strip() and text.strip():
                 rows.append((number, name.strip(), text.strip()))
             else:
                 bad.append((number, f"{line.strip()[:80]!r} is no path and class index"))
         return rows, bad
+
+
+def _split_entry(line: str, separator: str) -> tuple[str, str, str]:
+    """(path, separator, label) at the last separator of a line, the separator empty where it has none. Quotes around
+    a path or a label are those of a table with comma-separated values, as pandas writes them around a blank."""
+    if '"' in (line[0], line[-1]) and len(separator) == 1:
+        cells = next(csv.reader([line], delimiter=separator))
+        if len(cells) == 2:
+            return cells[0], separator, cells[1]
+    return line.rpartition(separator)
 
 
 def read_class_names(path: Path) -> tuple[str, ...]:
@@ -417,8 +429,15 @@ def _walk(root: Path) -> dict[str, list[str]]:
             classes = sorted(entry.name for entry in entries if entry.is_dir() and not is_hidden(entry.name))
         for name in classes:
             files = found[name] = []
-            for folder, subfolders, file_names in os.walk(root / name, onerror=_raise):
-                subfolders[:] = sorted(sub for sub in subfolders if not is_hidden(sub))
+            # Links are followed, as torchvision does; not to a folder that the walk is in, which has no end.
+            above = {str(root / name): frozenset({os.path.realpath(root / name)})}
+            for folder, subfolders, file_names in os.walk(root / name, onerror=_raise, followlinks=True):
+                targets = {sub: os.path.realpath(os.path.join(folder, sub)) for sub in subfolders}
+                subfolders[:] = sorted(
+                    sub for sub in subfolders if not is_hidden(sub) and targets[sub] not in above[folder]
+                )
+                for sub in subfolders:
+                    above[os.path.join(folder, sub)] = above[folder] | {targets[sub]}
                 inside = os.path.relpath(folder, root)
                 files += [os.path.join(inside, file) for file in sorted(file_names) if not is_hidden(file)]
     except OSError as error:
