@@ -6,7 +6,6 @@ dataset carries its settings alone, and its copy reads the names anew. `dataset[
 
 from __future__ import annotations
 
-import csv
 import logging
 import lzma
 import os
@@ -24,12 +23,19 @@ from typing import NamedTuple
 import numpy as np
 
 from framework.config.registry import register
-from framework.core.disk import is_hidden
+from framework.core.disk import is_hidden, walk_files
 from framework.core.errors import ConfigError, InputError, nearest
 from framework.io.dataset import LazyDataset
 from framework.vision import image
 from framework.vision.annotations.objects import split_spellings
-from framework.vision.dataset_files import abbreviate, find_missing, listed_name, read_image, read_lines
+from framework.vision.dataset_files import (
+    abbreviate,
+    find_missing,
+    listed_name,
+    read_image,
+    read_lines,
+    split_quoted,
+)
 from framework.vision.deep_samples import ValueRange
 from framework.vision.sample import Sample
 
@@ -231,8 +237,7 @@ class ImageFolder(_ImageFiles):
         suffixes = tuple(suffix.lower() for suffix in self.extensions)
 
         def has_image(folder: Path) -> bool:
-            files = (path for path in folder.rglob("*") if path.name[0] != ".")
-            return any(path.name.lower().endswith(suffixes) for path in files)
+            return any(file.lower().endswith(suffixes) for file in walk_files(folder))
 
         return all(any(has_image(other / name) for other in others if other != self._place) for name in names)
 
@@ -342,22 +347,15 @@ class ListFile(_ImageFiles):
             if not line.strip() or (self.header and number == 1):
                 continue
             is_tab = self.separator == " " and "\t" in line.strip()
-            name, separator, text = _split_entry(line.strip(), "\t" if is_tab else self.separator)
-            if separator and name.strip() and text.strip():
+            separator = "\t" if is_tab else self.separator
+            name, found, text = line.strip().rpartition(separator)
+            if quoted := split_quoted(line.strip(), separator):
+                name, text = quoted
+            if found and name.strip() and text.strip():
                 rows.append((number, name.strip(), text.strip()))
             else:
                 bad.append((number, f"{line.strip()[:80]!r} is no path and class index"))
         return rows, bad
-
-
-def _split_entry(line: str, separator: str) -> tuple[str, str, str]:
-    """(path, separator, label) at the last separator of a line, the separator empty where it has none. Quotes around
-    a path or a label are those of a table with comma-separated values, as pandas writes them around a blank."""
-    if '"' in (line[0], line[-1]) and len(separator) == 1:
-        cells = next(csv.reader([line], delimiter=separator))
-        if len(cells) == 2:
-            return cells[0], separator, cells[1]
-    return line.rpartition(separator)
 
 
 def read_class_names(path: Path) -> tuple[str, ...]:
@@ -427,19 +425,9 @@ def _walk(root: Path) -> dict[str, list[str]]:
     try:
         with os.scandir(root) as entries:
             classes = sorted(entry.name for entry in entries if entry.is_dir() and not is_hidden(entry.name))
+        top = len(os.path.join(root, ""))
         for name in classes:
-            files = found[name] = []
-            # Links are followed, as torchvision does; not to a folder that the walk is in, which has no end.
-            above = {str(root / name): frozenset({os.path.realpath(root / name)})}
-            for folder, subfolders, file_names in os.walk(root / name, onerror=_raise, followlinks=True):
-                targets = {sub: os.path.realpath(os.path.join(folder, sub)) for sub in subfolders}
-                subfolders[:] = sorted(
-                    sub for sub in subfolders if not is_hidden(sub) and targets[sub] not in above[folder]
-                )
-                for sub in subfolders:
-                    above[os.path.join(folder, sub)] = above[folder] | {targets[sub]}
-                inside = os.path.relpath(folder, root)
-                files += [os.path.join(inside, file) for file in sorted(file_names) if not is_hidden(file)]
+            found[name] = [file[top:] for file in walk_files(os.path.join(root, name), _raise)]
     except OSError as error:
         raise InputError(
             "a folder of the data set cannot be read",
