@@ -10,7 +10,7 @@ import re
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -199,3 +199,26 @@ def is_hidden(name: str) -> bool:
     """Whether a file or folder is one that systems hide, or make beside those of the user: of macOS's archives and of
     the thumbnails of network drives."""
     return name.startswith(".") or name in ("__MACOSX", "@eaDir")
+
+
+def walk_files(
+    folder: str | os.PathLike[str], onerror: Callable[[OSError], object] | None = None
+) -> Iterator[str]:
+    """The paths of all files in a folder and its folders, hidden ones left out: of each folder its files by name, then
+    its folders. Links to folders are followed, but to one that the walk is in, which has no end.
+
+    Args:
+        onerror: Told of a folder that cannot be read; None: it is left out.
+    """
+    top = os.fspath(folder)
+    above = {top: frozenset({os.path.realpath(top)})}
+    for inside, subfolders, names in os.walk(top, onerror=onerror, followlinks=True):
+        around = above.pop(inside)
+        chosen = []
+        for name in sorted(subfolders):
+            path = os.path.join(inside, name)
+            if not is_hidden(name) and (target := os.path.realpath(path)) not in around:
+                above[path] = around | {target}
+                chosen.append(name)
+        subfolders[:] = chosen
+        yield from (os.path.join(inside, name) for name in sorted(names) if not is_hidden(name))

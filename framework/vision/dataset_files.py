@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import logging
 import os
@@ -116,6 +117,15 @@ def image_path(folder: Path, name: str) -> Path:
     return next((one for one in candidates if is_file(one)), path)
 
 
+def split_quoted(line: str, separator: str) -> tuple[str, str] | None:
+    """The two cells of a line of which the first or last stands in double quotes, as pandas writes a cell that holds
+    the separator; None of other lines."""
+    if len(separator) != 1 or '"' not in (line[:1], line[-1:]):
+        return None
+    cells = next(csv.reader([line], delimiter=separator, skipinitialspace=True))
+    return (cells[0].strip(), cells[1].strip()) if len(cells) == 2 else None
+
+
 def split_columns(line: str, root: Path) -> tuple[str, str] | None:
     """The two paths of a line `image annotation`, seen from `root`, which may hold blanks themselves.
 
@@ -125,6 +135,8 @@ def split_columns(line: str, root: Path) -> tuple[str, str] | None:
     if line.count("\t") == 1:
         first, second = line.split("\t")
         return first.strip(), second.strip()
+    if quoted := split_quoted(line, " "):
+        return quoted
     words = line.split(" ")
     pairs = [(" ".join(words[:at]).strip(), " ".join(words[at:]).strip()) for at in range(1, len(words))]
     pairs = [pair for pair in pairs if all(pair)]

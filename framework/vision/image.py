@@ -19,7 +19,7 @@ import numpy as np
 from PIL import Image
 
 from framework.core import bounded
-from framework.core.disk import is_hidden, write_file
+from framework.core.disk import is_hidden, walk_files, write_file
 from framework.core.errors import InputError, OarError, ShapeError
 from framework.vision.deep_samples import (
     ValueRange,
@@ -477,10 +477,8 @@ def list_images(folder: str | os.PathLike[str], *, recursive: bool = False) -> l
         raise InputError("there is no such folder", where=folder, fix=f"the current folder is {Path.cwd()}")
     found = [
         path
-        for path in (folder.rglob("*") if recursive else folder.iterdir())
-        if path.suffix.lower() in SUFFIXES
-        and not any(map(is_hidden, path.relative_to(folder).parts))
-        and path.is_file()
+        for path in (map(Path, walk_files(folder)) if recursive else folder.iterdir())
+        if path.suffix.lower() in SUFFIXES and not is_hidden(path.name) and path.is_file()
     ]
     return sorted(found, key=lambda path: [_natural_key(part) for part in path.relative_to(folder).parts])
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from framework.config.registry import register
-from framework.core.disk import is_hidden
+from framework.core.disk import walk_files
 from framework.core.errors import ConfigError, InputError
 from framework.vision import raw_images
 from framework.vision.dataset_files import abbreviate
@@ -223,10 +223,7 @@ class MaskListFile(_CustomDataset):
 def _find_files(folder: Path, what: str) -> list[Path]:
     """All images and arrays in a folder and its folders, sorted by name."""
     files = sorted(
-        path
-        for path in (folder.rglob("*") if folder.is_dir() else ())
-        if path.suffix.lower() in (*SUFFIXES, ".npy")
-        and not any(map(is_hidden, path.relative_to(folder).parts))
+        path for path in map(Path, walk_files(folder)) if path.suffix.lower() in (*SUFFIXES, ".npy")
     )
     if not files:
         raise InputError(

@@ -21,6 +21,7 @@ from framework.vision.dataset_files import (
     read_image,
     read_lines,
     split_columns,
+    split_quoted,
 )
 from framework.vision.deep_samples import ValueRange
 from framework.vision.sample import Sample
@@ -213,6 +214,8 @@ def read_list(file: Path) -> list[str]:
 
 
 def _split(line: str, separator: str) -> tuple[str, str] | None:
+    if quoted := split_quoted(line.strip(), separator):
+        return quoted
     columns = [column.strip() for column in line.split(separator)]
     return (columns[0], columns[1]) if len(columns) == 2 and all(columns) else None
 

@@ -23,12 +23,19 @@ from typing import NamedTuple
 import numpy as np
 
 from framework.config.registry import register
-from framework.core.disk import is_hidden
+from framework.core.disk import is_hidden, walk_files
 from framework.core.errors import ConfigError, InputError, nearest
 from framework.io.dataset import LazyDataset
 from framework.vision import image
 from framework.vision.annotations.objects import split_spellings
-from framework.vision.dataset_files import abbreviate, find_missing, listed_name, read_image, read_lines
+from framework.vision.dataset_files import (
+    abbreviate,
+    find_missing,
+    listed_name,
+    read_image,
+    read_lines,
+    split_quoted,
+)
 from framework.vision.deep_samples import ValueRange
 from framework.vision.sample import Sample
 
@@ -230,8 +237,7 @@ class ImageFolder(_ImageFiles):
         suffixes = tuple(suffix.lower() for suffix in self.extensions)
 
         def has_image(folder: Path) -> bool:
-            files = (path for path in folder.rglob("*") if path.name[0] != ".")
-            return any(path.name.lower().endswith(suffixes) for path in files)
+            return any(file.lower().endswith(suffixes) for file in walk_files(folder))
 
         return all(any(has_image(other / name) for other in others if other != self._place) for name in names)
 
@@ -253,7 +259,8 @@ class ListFile(_ImageFiles):
     """Images named in a text file, a line each: `path label`, as PaddleClas' train_list.txt.
 
     Paths are relative to `root`. What follows the last `separator` of a line is the label, so paths may hold blanks;
-    where it is a blank, a tab in a line goes before, so labels may hold blanks too. Labels are either class indices
+    where it is a blank, a tab in a line goes before, so labels may hold blanks too; either may stand in double quotes,
+    as in tables. Labels are either class indices
     from 0, or names of classes. `labels_file` has the name of class i on its line i, with or without the number in
     front; without the file the classes are called "0", "1", ... up to the greatest label, or are the sorted names in
     the list. `header` leaves out the first line. `value_range` is that of ImageFolder.
@@ -340,8 +347,11 @@ class ListFile(_ImageFiles):
             if not line.strip() or (self.header and number == 1):
                 continue
             is_tab = self.separator == " " and "\t" in line.strip()
-            name, separator, text = line.strip().rpartition("\t" if is_tab else self.separator)
-            if separator and name.strip() and text.strip():
+            separator = "\t" if is_tab else self.separator
+            name, found, text = line.strip().rpartition(separator)
+            if quoted := split_quoted(line.strip(), separator):
+                name, text = quoted
+            if found and name.strip() and text.strip():
                 rows.append((number, name.strip(), text.strip()))
             else:
                 bad.append((number, f"{line.strip()[:80]!r} is no path and class index"))
@@ -415,12 +425,9 @@ def _walk(root: Path) -> dict[str, list[str]]:
     try:
         with os.scandir(root) as entries:
             classes = sorted(entry.name for entry in entries if entry.is_dir() and not is_hidden(entry.name))
+        top = len(os.path.join(root, ""))
         for name in classes:
-            files = found[name] = []
-            for folder, subfolders, file_names in os.walk(root / name, onerror=_raise):
-                subfolders[:] = sorted(sub for sub in subfolders if not is_hidden(sub))
-                inside = os.path.relpath(folder, root)
-                files += [os.path.join(inside, file) for file in sorted(file_names) if not is_hidden(file)]
+            found[name] = [file[top:] for file in walk_files(os.path.join(root, name), _raise)]
     except OSError as error:
         raise InputError(
             "a folder of the data set cannot be read",

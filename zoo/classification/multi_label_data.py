@@ -14,12 +14,12 @@ import numpy as np
 from framework.config.registry import register
 from framework.core.errors import ConfigError, InputError
 from framework.io.dataset import LazyDataset
-from framework.vision.dataset_files import abbreviate, find_missing, read_image, read_lines
+from framework.vision.dataset_files import abbreviate, find_missing, listed_name, read_image, read_lines
 from framework.vision.deep_samples import ValueRange
 from framework.vision.sample import Sample
 from zoo.classification.data import read_class_names
 
-_FLAGS = ("0", "1", "0.0", "1.0")
+_FLAGS = {"0": False, "1": True, "0.0": False, "1.0": True, "false": False, "true": True}
 
 
 class _Index(NamedTuple):
@@ -34,7 +34,8 @@ class MultiLabelList(LazyDataset):
     """Images named in a table, a line each, with any number of classes:
 
     * `a.jpg,cat;dog`: names with `label_separator` between them, or nothing for an image of no class;
-    * `a.jpg,1,0,1` below a first line with the names of the columns, as Roboflow's `_classes.csv`;
+    * `a.jpg,1,0,1` below a first line with the names of the columns, as Roboflow's `_classes.csv`, or with
+      True and False, as pandas; with one column, `labels_file` names the class;
     * `a.jpg<tab>1,0,1`, as PaddleClas' lists: with `separator` a tab and `label_separator` a comma, names in
       `labels_file`, or numbers.
 
@@ -90,24 +91,29 @@ class MultiLabelList(LazyDataset):
             raise InputError("the list names no image", where=self.list_file, allowed="a line an image")
         stated = None if self.labels_file is None else read_class_names(self.labels_file)
         columns = tuple(head[0][1:]) if head else ()
-        if len(columns) > 1 and all(set(row[1:]) <= set(_FLAGS) for row in rows):
+        cells = [
+            [label.strip() for label in (row[1:] or [""])[0].split(self.label_separator)] for row in rows
+        ]
+        is_one_class = stated is not None and len(stated) == 1
+        if (len(columns) > 1 or is_one_class) and all(_are_flags(row[1:]) for row in rows):
             flags, class_names = [row[1:] for row in rows], stated or columns
+        elif len(cells[0]) > 1 and all(_are_flags(one) and len(one) == len(cells[0]) for one in cells):
+            flags, class_names = cells, stated or tuple(map(str, range(len(cells[0]))))
+        elif stated is None and all(_are_flags(one) for one in cells):
+            raise InputError(
+                "each line has one 0 or 1, which can be whether a class is there, or the name of a class",
+                where=self.list_file,
+                received=abbreviate([f"{row[0]}{self.separator}{one[0]}" for row, one in zip(rows, cells)]),
+                fix="set labels_file: a file with one line, the name of the class; or with the lines 0 and 1",
+            )
         else:
-            cells = [
-                [label.strip() for label in (row[1:] or [""])[0].split(self.label_separator)] for row in rows
-            ]
-            if len(cells[0]) > 1 and all(
-                set(one) <= set(_FLAGS) and len(one) == len(cells[0]) for one in cells
-            ):
-                flags, class_names = cells, stated or tuple(map(str, range(len(cells[0]))))
-            else:
-                return self._named(rows, cells, stated)
+            return self._named(rows, cells, stated)
         wrong = [row[0] for row, one in zip(rows, flags) if len(one) != len(class_names)]
         if wrong:
             raise self._misfit(
                 wrong, f"{len(class_names)} columns of 0 or 1: {abbreviate(list(class_names))}"
             )
-        labels = [np.flatnonzero([float(flag) for flag in one]).astype(np.int32) for one in flags]
+        labels = [np.flatnonzero([_FLAGS[flag.lower()] for flag in one]).astype(np.int32) for one in flags]
         return self._checked([row[0] for row in rows], labels, class_names)
 
     def _named(self, rows: list[list[str]], cells: list[list[str]], stated: tuple[str, ...] | None) -> _Index:
@@ -125,6 +131,7 @@ class MultiLabelList(LazyDataset):
         return self._checked([row[0] for row in rows], labels, class_names)
 
     def _checked(self, names: list[str], labels: list[np.ndarray], class_names: tuple[str, ...]) -> _Index:
+        names = [listed_name(Path(self.root), name) for name in names]
         if missing := find_missing(Path(self.root) / name for name in names):
             raise InputError(
                 f"{len(missing)} of the {len(names)} images in {self.list_file} are not there",
@@ -142,3 +149,7 @@ class MultiLabelList(LazyDataset):
             allowed=allowed,
             fix="set header, separator and label_separator as the list has them",
         )
+
+
+def _are_flags(cells: Sequence[str]) -> bool:
+    return len(cells) > 0 and all(cell.lower() in _FLAGS for cell in cells)

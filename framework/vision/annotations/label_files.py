@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from framework.core.disk import walk_files
 from framework.core.errors import InputError
 from framework.vision.annotations.objects import SUBSETS, AnnotatedImage, AnnotatedObject
 from framework.vision.dataset_files import abbreviate, read_lines
@@ -55,7 +56,7 @@ def read_label_files(
     by_stem = {path.relative_to(images).with_suffix(""): path for path in listed}
     by_name = {stem.name: path for stem, path in by_stem.items()}
     labelled: set[Path] = set()
-    for file in sorted(labels.rglob("*.txt")):
+    for file in sorted(Path(name) for name in walk_files(labels) if name.endswith(".txt")):
         stem = file.relative_to(labels).with_suffix("")
         path = by_stem.get(stem) or by_name.get(stem.name)
         if path is None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from framework.core.disk import write_file
+from framework.core.disk import walk_files, write_file
 from framework.core.errors import FormatError, InputError
 from framework.core.fields import read_integer, read_list, read_text, shorten
 from framework.core.types import JSON
@@ -81,7 +81,7 @@ def convert_labelme(source: str | Path, output: str | Path) -> LabelmeReport:
             FormatError: a file is not JSON, or not labelme's. DiskError: the disk takes no more; nothing stays.
     """
     source, output = Path(source), Path(output)
-    files = sorted(path for path in source.rglob("*.json") if path.is_file() and path.name[0] != ".")
+    files = sorted(Path(name) for name in walk_files(source) if name.endswith(".json"))
     if not files:
         raise InputError(
             "there are no annotations of labelme",

@@ -14,7 +14,7 @@ import numpy as np
 import yaml
 
 from framework.core import bounded
-from framework.core.disk import write_file
+from framework.core.disk import walk_files, write_file
 from framework.core.errors import ConfigError, FormatError, InputError
 from framework.core.fields import read_list
 from framework.core.types import JSON
@@ -217,7 +217,7 @@ def _classes_of(labels: Path | None) -> set[str]:
 
 
 def _list_files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.is_file() and path.name[0] != ".")
+    return sorted(path for path in map(Path, walk_files(folder)) if path.is_file())
 
 
 def _hash_file(path: Path) -> bytes:

@@ -23,7 +23,7 @@ from typing import ClassVar, TypedDict
 from filelock import FileLock, Timeout
 from tqdm import tqdm
 
-from framework.core.disk import DiskError, is_hidden
+from framework.core.disk import DiskError, walk_files
 from framework.core.errors import InputError, OarError
 from framework.workflow.domain.outputs import (
     Report,
@@ -125,11 +125,10 @@ def find_documents(source: Path, suffixes: Sequence[str], output_dir: Path) -> l
     inside = output != source.resolve()  # the output may lie in the folder that is read
     files = [
         file
-        for file in sorted(source.rglob("*"))
+        for file in sorted(map(Path, walk_files(source)))
         if file.suffix.lower() in suffixes
         and file.is_file()
         and not (inside and file.resolve().is_relative_to(output))
-        and not any(map(is_hidden, file.relative_to(source).parts))
     ]
     if not files:
         raise InputError(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from framework.core.bounded import check_file
-from framework.core.disk import is_hidden, scratch_folder
+from framework.core.disk import scratch_folder, walk_files
 from framework.core.errors import InputError
 from framework.hub.transfer import open_url
 from framework.vision.image_formats import find_format
@@ -142,8 +142,8 @@ def _files_of_folder(
     if output is not None and folder.resolve().is_relative_to(output):
         output = None  # the folder lies in that of the output, not the other way around
     files, others = list[Path](), Counter[str]()
-    for file in sorted(folder.rglob("*")):
-        if any(map(is_hidden, file.relative_to(folder).parts)) or not file.is_file():
+    for file in sorted(map(Path, walk_files(folder))):
+        if not file.is_file():
             continue
         if output is not None and file.resolve().is_relative_to(output):
             continue

@@ -12,7 +12,15 @@ import numpy as np
 import pytest
 
 from framework.core import disk
-from framework.core.disk import DiskError, disk_errors, free_bytes, scratch_folder, whole_file, write_file
+from framework.core.disk import (
+    DiskError,
+    disk_errors,
+    free_bytes,
+    scratch_folder,
+    walk_files,
+    whole_file,
+    write_file,
+)
 from framework.core.errors import InputError, OarError
 from framework.interop import write_safetensors
 from framework.vision import image
@@ -198,3 +206,16 @@ def test_no_folder_for_temporary_files_is_taken_for_granted() -> None:
         and "dir" not in {keyword.arg for keyword in node.keywords}
     ]
     assert not found, f"use framework.core.disk.scratch_folder: {found}"
+
+
+def test_files_behind_links_are_walked(tmp_path: Path) -> None:
+    for name in ("set/b.txt", "set/a/d.txt", "set/a/.hidden", "set/.cache/x.txt", "elsewhere/more/c.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "set/linked").symlink_to(tmp_path / "elsewhere", target_is_directory=True)
+    (tmp_path / "elsewhere/back").symlink_to(tmp_path / "set/a", target_is_directory=True)
+    (tmp_path / "set/a/loop").symlink_to(tmp_path / "set", target_is_directory=True)
+    (tmp_path / "elsewhere/more/up").symlink_to(tmp_path / "elsewhere", target_is_directory=True)
+    found = [Path(file).relative_to(tmp_path / "set").as_posix() for file in walk_files(tmp_path / "set")]
+    assert found == ["b.txt", "a/d.txt", "linked/back/d.txt", "linked/more/c.txt"]
+    assert list(walk_files(tmp_path / "none")) == []

@@ -40,6 +40,14 @@ def test_a_folder(root: Path) -> None:
     assert len(pickle.loads(pickle.dumps(data))) == 3
 
 
+def test_folders_behind_links(root: Path) -> None:
+    for kind in ("images", "masks"):
+        (root / f"more/{kind}").parent.mkdir(exist_ok=True)
+        (root / kind / "sub").rename(root / f"more/{kind}")
+        (root / kind / "sub").symlink_to(root / f"more/{kind}", target_is_directory=True)
+    assert MaskFolder(root, 3)[2].id == str(root / "images" / "sub" / "c.png")
+
+
 def test_pixels_are_counted_from_the_masks_alone(root: Path) -> None:
     data = MaskFolder(root, ("sky", "road", "car"))
     (root / "images" / "a.png").write_bytes(b"no image")  # is not read
@@ -83,6 +91,12 @@ def test_a_list(root: Path) -> None:
     assert [data[index].id for index in range(len(data))] == [
         str(root / f"images/{name}.png") for name in "ab"
     ]
+    save(root / "my masks/1, (2).png", [[0] * 6] * 4)
+    for separator in (None, ","):  # pandas quotes what holds the separator
+        text = f'"images/a.png"{separator or " "}"my masks/1, (2).png"'
+        (root / "quoted.txt").write_text(text, encoding="utf-8")
+        pair = MaskListFile(root, 3, root / "quoted.txt", separator).pairs[0]
+        assert pair == (root / "images/a.png", root / "my masks/1, (2).png")
     (root / "my train.csv").write_text("images/a.png, masks/a.png", encoding="utf-8")
     assert len(MaskListFile(root, 3, root / "my train.csv", separator=",")) == 1
 

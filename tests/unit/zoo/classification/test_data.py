@@ -57,6 +57,13 @@ def test_folder(folder):
         dataset[3]
 
 
+def test_links_are_followed(folder, tmp_path):
+    paint(tmp_path / "elsewhere/more/e.png", 4)
+    (folder / "train/cat/linked").symlink_to(tmp_path / "elsewhere", target_is_directory=True)
+    (folder / "train/cat/deep/loop").symlink_to(folder / "train/cat", target_is_directory=True)
+    assert values(ImageFolder(folder, "train")) == [(3, 0), (4, 0), (1, 1), (2, 1)]
+
+
 def test_one_extension(folder):
     paint(folder / "train/cat/photo.jpg", 4)
     paint(folder / "train/dog/photo.JPG", 5)
@@ -224,6 +231,14 @@ def test_a_tab_goes_before_blanks(images):
 def test_windows_separators(images):
     dataset = listed(images, "my images\\a b.png 1\nc.png 0\n")
     assert values(dataset) == [(1, 1), (2, 0)] and dataset[0].id == str(images / "my images/a b.png")
+
+
+@pytest.mark.parametrize("separator", [" ", ","])
+def test_quotes_of_a_table(images, separator):
+    """pandas puts them around a path with a blank or a comma, to_csv(sep=" ") too."""
+    text = f'"my images/a b.png"{separator}1\nc.png{separator}"0"\n'
+    dataset = listed(images, text, separator=separator)
+    assert values(dataset) == [(1, 1), (2, 0)] and dataset.class_names == ("0", "1")
 
 
 def test_list_with_names(images):

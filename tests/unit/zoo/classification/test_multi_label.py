@@ -35,6 +35,7 @@ def listed(root: Path, text: str, **more: object) -> MultiLabelList:
         ("a 1.png,dog;cat\nb 1.png,\nc 1.png,dog\n", {}),
         ("file,cat,dog\na 1.png,1,1\nb 1.png,0,0\nc 1.png,0,1\n", {"header": True}),
         ("file, cat, dog\na 1.png, 1, 1\nb 1.png, 0, 0\nc 1.png, 0, 1\n", {"header": True}),
+        ("file,cat,dog\na 1.png,True,True\nb 1.png,False,False\nc 1.png,False,True\n", {"header": True}),
         ("a 1.png\tcat dog\nb 1.png\t\nc 1.png\tdog\n", {"separator": "\t", "label_separator": " "}),
     ],
 )
@@ -55,6 +56,29 @@ def test_paddleclas_lists(tmp_path: Path) -> None:
     (tmp_path / "names.txt").write_text("x\ny\nz\n", encoding="utf-8")
     named = MultiLabelList(tmp_path, tmp_path / "list.csv", tmp_path / "names.txt", "\t", ",")
     assert named.class_names == ("x", "y", "z")
+
+
+@pytest.mark.parametrize(
+    "text", ["file,crack\na 1.png,1\nb 1.png,0\n", "file,crack\na 1.png,True\nb 1.png,False\n"]
+)
+def test_one_class(tmp_path: Path, text: str) -> None:
+    """Of 0 and 1 alone nobody knows whether they are flags or names: two classes came of one."""
+    with pytest.raises(
+        InputError, match=r"whether a class is there(?s:.)*a 1.png,(1|True)(?s:.)*labels_file"
+    ):
+        len(listed(tmp_path, text, header=True))
+    (tmp_path / "names.txt").write_text("crack\n", encoding="utf-8")
+    data = listed(tmp_path, text, header=True, labels_file=tmp_path / "names.txt")
+    assert data.class_names == ("crack",) and [one.tolist() for one in data.read_labels()] == [[0], []]
+    (tmp_path / "names.txt").write_text("0\n1\n", encoding="utf-8")
+    numbers = listed(tmp_path, "a 1.png,1\nb 1.png,0\n", labels_file=tmp_path / "names.txt")
+    assert [one.tolist() for one in numbers.read_labels()] == [[1], [0]]
+
+
+def test_windows_separators(tmp_path: Path) -> None:
+    image.write(tmp_path / "sub/d 1.png", np.zeros((8, 9, 3), np.uint8))
+    data = listed(tmp_path, "sub\\d 1.png,dog\n/a 1.png,cat\n")
+    assert data[0].id == str(tmp_path / "sub/d 1.png") and data[1].id == str(tmp_path / "a 1.png")
 
 
 def test_lists_that_are_wrong(tmp_path: Path) -> None:
