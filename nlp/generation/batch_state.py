@@ -87,10 +87,17 @@ class BatchState:
     def set_active(self, row: int, active: bool) -> None:
         self.state = self._programs.set_active(self.state, np.int32(row), np.bool_(active))
 
-    def prefill(self, row: int, chunk: np.ndarray, start: int) -> None:
-        """Tokens of a prompt, padded by -1, into the cache from position `start` on."""
+    def prefill(self, row: int, chunk: np.ndarray, start: int, whole: int) -> None:
+        """Tokens of a prompt of `whole` tokens, padded by -1, into the cache from position `start` on."""
+        programs, at = self._programs, (np.int32(start), np.int32(row))
+        self.state = programs.prefill(programs.params, self.state, chunk, *at, np.int32(whole))
+
+    def read_again(self, row: int, length: int, chunk: int) -> None:
+        """The `length` tokens of a row, all but the last, into its cache: `chunk` of them at a time."""
         programs = self._programs
-        self.state = programs.prefill(programs.params, self.state, chunk, np.int32(start), np.int32(row))
+        for start in range(0, length - 1, chunk):
+            at = np.int32(start), np.int32(row)
+            self.state = programs.read_again(programs.params, self.state, *at, chunk)
 
     def encode(self, row: int, source: Sequence[int]) -> None:
         """What the encoder makes of a text, into the cache of a row."""

@@ -167,9 +167,12 @@ class BeamPrograms:
     def params(self) -> Params:
         return self._decoder.params
 
-    def _read(self, params: Params, cache: PyTree, ids: jax.Array, positions: jax.Array) -> PyTree:
-        """Puts tokens [1, T] of a prompt into a cache of one row."""
-        return self._decoder.decode(params, ids, positions, cache)[1]
+    def _read(
+        self, params: Params, cache: PyTree, ids: jax.Array, positions: jax.Array, whole: jax.Array
+    ) -> PyTree:
+        """Puts tokens [1, T] of a prompt of `whole` [1] tokens into a cache of one row."""
+        lengths = () if self._decoder.regime is None else (whole,)
+        return self._decoder.decode(params, ids, positions, cache, *lengths)[1]
 
     def _step(
         self, options: BeamOptions, params: Params, state: BeamState, settings: RowSettings
@@ -270,5 +273,5 @@ def read_prompt(programs: BeamPrograms, cache: PyTree, prompt: np.ndarray, lengt
         positions = np.full((1, size), length, np.int32)
         ids[0, : len(tokens)] = tokens
         positions[0, : len(tokens)] = np.arange(start, start + len(tokens))
-        cache = read(cache, ids, positions)
+        cache = read(cache, ids, positions, np.asarray([len(prompt)], np.int32))
     return cache

@@ -362,7 +362,7 @@ class Engine:
         batch.admit(slot.row, slot.prompt, slot.settings)
         if self._encodes:
             batch.encode(slot.row, slot.source)
-        for number, block in enumerate(self.prefixes.find(slot.prompt)):
+        for number, block in enumerate(self.prefixes.find(slot.prompt, self._regime(len(slot.prompt)))):
             batch.write_block(slot.row, number * BLOCK, block)
             slot.read = slot.request.cached_tokens = (number + 1) * BLOCK
 
@@ -376,7 +376,7 @@ class Engine:
             if slot.read < last and not chunked:
                 tokens = slot.prompt[slot.read : min(slot.read + self._chunk, last)]
                 size = next(bucket for bucket in _BUCKETS if bucket >= len(tokens))
-                self._batch.prefill(slot.row, prompt_chunk(tokens, size), slot.read)
+                self._batch.prefill(slot.row, prompt_chunk(tokens, size), slot.read, last + 1)
                 slot.read += len(tokens)
                 chunked = True
             if slot.read >= last:
@@ -385,14 +385,21 @@ class Engine:
                 slot.writing = True
 
     def _store_prefix(self, slot: _Slot, ids: Sequence[int]) -> None:
-        for key, start in self.prefixes.missing(ids):
+        for key, start in self.prefixes.missing(ids, self._regime(len(slot.prompt))):
             self.prefixes.add(key, self._batch.read_block(slot.row, start, BLOCK))
+
+    def _regime(self, length: int) -> int:
+        """See `RopeOptions.regime`."""
+        regime = self.programs.decoder.regime
+        return 0 if regime is None else regime(length)
 
     def _start_step(self, writing: list[_Slot]) -> StepOutput:
         width = self.programs.tokens_per_step
         self._batch.ensure_length(min(max(slot.length for slot in writing) + width, self.max_length))
         masks = self._masks(writing)
         for slot in writing:
+            if slot.length > len(slot.prompt) and self._regime(slot.length) != self._regime(slot.length - 1):
+                self._batch.read_again(slot.row, slot.length, self._chunk)
             slot.length = min(slot.length + width, slot.limit)
         return self._batch.step(masks)
 

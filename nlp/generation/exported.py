@@ -11,6 +11,7 @@ Sizes of batches, chunks and caches are free. Donation is lost by jax.export: th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,6 +61,7 @@ class ExportedFunctions:
     """
 
     encodes = False
+    regime: Callable[[int], int] | None = None
 
     def __init__(self, folder: str | Path) -> None:
         folder = Path(folder).expanduser()
@@ -73,7 +75,12 @@ class ExportedFunctions:
         self.params: PyTree = {name: jnp.asarray(np.asarray(weights[name])) for name in weights}
 
     def decode(
-        self, params: PyTree, ids: jax.Array, positions: jax.Array, cache: PyTree
+        self,
+        params: PyTree,
+        ids: jax.Array,
+        positions: jax.Array,
+        cache: PyTree,
+        lengths: jax.Array | None = None,
     ) -> tuple[jax.Array, PyTree]:
         hidden, after = self._decode.call(params, ids, positions, cache)
         return hidden, after

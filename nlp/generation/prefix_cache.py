@@ -16,9 +16,9 @@ from framework.core.types import PyTree
 BLOCK = 64
 
 
-def block_keys(ids: Sequence[int]) -> Iterator[bytes]:
-    """The key of each whole block of tokens."""
-    key = b""
+def block_keys(ids: Sequence[int], regime: int = 0) -> Iterator[bytes]:
+    """The key of each whole block of tokens, in texts of one `RopeOptions.regime`."""
+    key = str(regime).encode()
     tokens = np.asarray(ids, np.int32)
     for start in range(0, len(tokens) - BLOCK + 1, BLOCK):
         key = hashlib.blake2b(key + tokens[start : start + BLOCK].tobytes(), digest_size=16).digest()
@@ -41,10 +41,10 @@ class PrefixCache:
     def __len__(self) -> int:
         return len(self._blocks)
 
-    def find(self, ids: Sequence[int]) -> list[PyTree]:
+    def find(self, ids: Sequence[int], regime: int = 0) -> list[PyTree]:
         """The blocks with which the tokens begin; never all of the tokens, since the last one gives the scores."""
         blocks = []
-        for key in block_keys(ids[:-1]):
+        for key in block_keys(ids[:-1], regime):
             block = self._blocks.get(key)
             if block is None:
                 break
@@ -53,11 +53,11 @@ class PrefixCache:
         self.hits += len(blocks) * BLOCK
         return blocks
 
-    def missing(self, ids: Sequence[int]) -> list[tuple[bytes, int]]:
+    def missing(self, ids: Sequence[int], regime: int = 0) -> list[tuple[bytes, int]]:
         """(key, first position) of the blocks of the tokens that are not stored and have room."""
         if not self._most:
             return []
-        keys = list(block_keys(ids))[: self._most]
+        keys = list(block_keys(ids, regime))[: self._most]
         return [(key, number * BLOCK) for number, key in enumerate(keys) if key not in self._blocks]
 
     def add(self, key: bytes, block: PyTree) -> None:

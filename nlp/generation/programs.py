@@ -21,6 +21,8 @@ from nlp.generation.processors import process
 from nlp.generation.row_settings import END, RowSettings
 from nlp.generation.sampling import TokenLogprobs, choose, token_logprobs, warp
 from nlp.generation.speculation import Speculation, ngram_drafts
+from zoo.layers.decoder_config import DecoderSize
+from zoo.layers.rope import LENGTH_KINDS
 
 Params = PyTree
 _Carry = tuple[jax.Array, jax.Array, jax.Array, jax.Array]
@@ -33,10 +35,19 @@ class DecoderFunctions(Protocol):
     params: Params
     encodes: bool
     """Whether it is that of an encoder-decoder, and so `EncoderDecoderFunctions`"""
+    regime: Callable[[int], int] | None
+    """`RopeOptions.regime` of texts of so many tokens; None: cached keys fit to texts of any length"""
 
     def decode(
-        self, params: Params, ids: jax.Array, positions: jax.Array, cache: PyTree
-    ) -> tuple[jax.Array, PyTree]: ...
+        self,
+        params: Params,
+        ids: jax.Array,
+        positions: jax.Array,
+        cache: PyTree,
+        lengths: jax.Array | None = None,
+    ) -> tuple[jax.Array, PyTree]:
+        """See `Decoder.decode`; `lengths` are given where `regime` is not None."""
+        ...
 
     def logits(self, params: Params, hidden: jax.Array) -> jax.Array: ...
 
@@ -63,6 +74,10 @@ class LayerFunctions:
         self._graphdef, params, buffers = nn.split(model)
         self.params = (params, buffers)
         self.encodes = hasattr(model, "encode")
+        self.regime: Callable[[int], int] | None = None
+        size = getattr(model, "size", None)
+        if isinstance(size, DecoderSize) and size.rope.kind in LENGTH_KINDS:
+            self.regime = functools.partial(size.rope.regime, max_positions=size.max_positions)
         self._dtype = cache_dtype
 
     def call(self, params: Params, method: str, *args: object) -> PyTree:
@@ -70,9 +85,14 @@ class LayerFunctions:
         return nn.apply(self._graphdef, *params, None, *args, method=method)[0]
 
     def decode(
-        self, params: Params, ids: jax.Array, positions: jax.Array, cache: PyTree
+        self,
+        params: Params,
+        ids: jax.Array,
+        positions: jax.Array,
+        cache: PyTree,
+        lengths: jax.Array | None = None,
     ) -> tuple[jax.Array, PyTree]:
-        return self.call(params, "decode", ids, positions, cache)
+        return self.call(params, "decode", ids, positions, cache, *(() if lengths is None else (lengths,)))
 
     def logits(self, params: Params, hidden: jax.Array) -> jax.Array:
         return self.call(params, "logits", hidden).astype(jnp.float32)
@@ -129,6 +149,7 @@ class Programs:
         self.tokens_per_step = 1 + (speculation.tokens if speculation else 0)
         self.step = jax.jit(self._step, donate_argnums=1)
         self.prefill = jax.jit(self._prefill, donate_argnums=1)
+        self.read_again = jax.jit(self._read_again, static_argnums=4, donate_argnums=1)
         self.admit = jax.jit(_admit, donate_argnums=0)
         self.set_active = jax.jit(_set_active, donate_argnums=0)
         self.put_row = jax.jit(_put_row, donate_argnums=0)
@@ -167,22 +188,38 @@ class Programs:
         return jax.eval_shape(lambda params, ids, mask: encode(params, ids, mask), self.params, ids, mask)
 
     def _prefill(
-        self, params: Params, state: DecodeState, ids: jax.Array, start: jax.Array, row: jax.Array
+        self,
+        params: Params,
+        state: DecodeState,
+        ids: jax.Array,
+        start: jax.Array,
+        row: jax.Array,
+        whole: jax.Array,
     ) -> DecodeState:
-        """Puts tokens `ids` [T] of a prompt into the cache of `row`, from position `start` on; -1 is padding."""
+        """Puts tokens `ids` [T] of a prompt of `whole` tokens into the cache of `row`, from position `start` on; -1 is
+        padding."""
         length = state.ids.shape[1]
         positions = jnp.where(ids >= 0, start + jnp.arange(ids.shape[0]), length)[None]
         tokens = jnp.maximum(ids, 0)[None]
 
         def fill(decoder: DecoderFunctions, arrays: Params, cache: PyTree) -> PyTree:
             alone = jax.tree.map(lambda x: lax.dynamic_slice_in_dim(x, row, 1), cache)
-            _, alone = decoder.decode(arrays, tokens, positions, alone)
+            lengths = () if decoder.regime is None else (whole[None],)
+            _, alone = decoder.decode(arrays, tokens, positions, alone, *lengths)
             return _put_row(cache, alone, row)
 
         state = state._replace(cache=fill(self.decoder, params[0], state.cache))
         if self.draft is not None:
             state = state._replace(draft_cache=fill(self.draft, params[1], state.draft_cache))
         return state
+
+    def _read_again(
+        self, params: Params, state: DecodeState, start: jax.Array, row: jax.Array, size: int
+    ) -> DecodeState:
+        """As `prefill`, of `size` tokens that are in the row; of all but its last one."""
+        index, length = start + jnp.arange(size), state.length[row]
+        ids = jnp.where(index < length - 1, state.ids[row].at[index].get(mode="clip"), -1)
+        return self._prefill(params, state, ids, start, row, length)
 
     def _step(self, params: Params, state: DecodeState, allowed: jax.Array) -> tuple[DecodeState, StepOutput]:
         """The next tokens of all active rows. `allowed` as in `process`; rows with a constraint take one token."""

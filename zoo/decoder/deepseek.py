@@ -281,8 +281,9 @@ class LatentAttention(DecoderAttention):
         self.kv_b_proj = linear(size, self.rank, self.heads * (self.plain + self.values), False)
         self.o_proj = linear(size, self.heads * self.values, width, size.output_bias)
         scale = channels**-0.5
-        if size.rope.kind != "default" and size.rope.mscale_all_dim and size.rope.factor > 1:
-            scale *= (0.1 * size.rope.mscale_all_dim * math.log(size.rope.factor) + 1) ** 2
+        stretch = size.rope.stretch(size.max_positions)
+        if size.rope.kind != "default" and size.rope.mscale_all_dim and stretch > 1:
+            scale *= (0.1 * size.rope.mscale_all_dim * math.log(stretch) + 1) ** 2
         self.scale = scale
 
     def _queries(self, x: jax.Array, at: Positions) -> tuple[jax.Array, jax.Array]:

@@ -211,7 +211,9 @@ class GPT2(Decoder[GPT2Config]):
             for name, source in sources.items()
         }
 
-    def tables(self, positions: jax.Array, valid: jax.Array | None = None) -> tuple[jax.Array, jax.Array]:
+    def tables(
+        self, positions: jax.Array, valid: jax.Array | None = None, lengths: jax.Array | None = None
+    ) -> tuple[jax.Array, jax.Array]:
         """None turn: positions are learned."""
         empty = jnp.zeros((*positions.shape, 0), jnp.float32)
         return empty, empty

@@ -252,10 +252,12 @@ class Decoder(PretrainedModel[ConfigT], Generic[ConfigT]):
 
     # -- what a token sees ----------------------------------------------------------------------------------------
 
-    def tables(self, positions: jax.Array, valid: jax.Array | None = None) -> tuple[jax.Array, jax.Array]:
-        """Cosines and sines of positions [N, T]."""
+    def tables(
+        self, positions: jax.Array, valid: jax.Array | None = None, lengths: jax.Array | None = None
+    ) -> tuple[jax.Array, jax.Array]:
+        """Cosines and sines of positions [N, T]. See `rotary_tables`."""
         size = self.size
-        return rotary_tables(size.rope, self.rotary_width, size.max_positions, positions, valid)
+        return rotary_tables(size.rope, self.rotary_width, size.max_positions, positions, valid, lengths)
 
     @property
     def rotary_width(self) -> int:
@@ -283,10 +285,10 @@ class Decoder(PretrainedModel[ConfigT], Generic[ConfigT]):
             near = near[None, None] if mask is None else near & mask
         return Positions(cos, sin, mask, near, self.near_tables(positions))
 
-    def see_cache(self, positions: jax.Array, length: int) -> Positions:
-        """For tokens at `positions` [N, T] of a cache of `length` tokens."""
+    def see_cache(self, positions: jax.Array, length: int, lengths: jax.Array | None = None) -> Positions:
+        """For tokens at `positions` [N, T] of a cache of `length` tokens. lengths: See `decode`."""
         valid = positions < length
-        cos, sin = self.tables(positions, valid)
+        cos, sin = self.tables(positions, valid, lengths)
         keys = jnp.arange(length)
         mask = keys <= positions[..., None]  # [N, T, S]
         near = mask & (keys > positions[..., None] - self.size.window) if self.size.window else mask
@@ -303,7 +305,9 @@ class Decoder(PretrainedModel[ConfigT], Generic[ConfigT]):
         """An empty cache of `length` tokens for `batch` rows."""
         return tuple(block.new_cache(batch, length, dtype) for block in self.stack.blocks())
 
-    def decode(self, ids: jax.Array, positions: jax.Array, cache: Cache) -> tuple[jax.Array, Cache]:
+    def decode(
+        self, ids: jax.Array, positions: jax.Array, cache: Cache, lengths: jax.Array | None = None
+    ) -> tuple[jax.Array, Cache]:
         """Hidden states [N, T, hidden_size] behind the last norm of tokens at their positions in the cache, which sees
         them from then on.
 
@@ -311,8 +315,10 @@ class Decoder(PretrainedModel[ConfigT], Generic[ConfigT]):
             ids: [N, T] int32: one new token a row; or more, of a prompt or of a draft.
             positions: [N, T] int32: a token is written there and sees all up to there. One beyond the end of the cache
                 writes nothing, as for padding and rows that are done.
+            lengths: [N] int32: tokens of the whole prompt, where it is read in parts: some rotary embeddings depend on
+                it (RopeOptions.regime). None: up to these positions.
         """
-        at = self.see_cache(positions, jax.tree.leaves(cache)[0].shape[1])
+        at = self.see_cache(positions, jax.tree.leaves(cache)[0].shape[1], lengths)
         x, layers = self.embed(ids, positions), []
         for block, layer in zip(self.stack.blocks(), cache, strict=True):
             x, layer = block.decode(x, at, positions, layer)

@@ -19,6 +19,8 @@ import numpy as np
 from framework.core.errors import ConfigError, did_you_mean
 
 KINDS = ("default", "linear", "dynamic", "llama3", "yarn", "longrope")
+LENGTH_KINDS = ("dynamic", "longrope")
+"""Whose angles depend on the length of the text"""
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class RopeOptions:
     Attributes:
         theta: The base of the wavelengths, 2 pi theta^(2i/D).
         kind: One of KINDS, `rope_type` there.
-        factor: How many times longer texts become.
+        factor: How many times longer texts become; None: as the model's length is to the original one.
         original_positions: `original_max_position_embeddings`: how long texts were in the training before; 0: those of
             the model.
         low_frequency, high_frequency: llama3: wavelengths between original_positions over these are interpolated.
@@ -42,7 +44,7 @@ class RopeOptions:
 
     theta: float = 10000.0
     kind: str = "default"
-    factor: float = 1.0
+    factor: float | None = None
     original_positions: int = 0
     low_frequency: float = 1.0
     high_frequency: float = 4.0
@@ -56,6 +58,12 @@ class RopeOptions:
     long_factor: tuple[float, ...] = ()
     partial: float = 1.0
 
+    def stretch(self, max_positions: int) -> float:
+        """`factor`; where it is None, `max_positions` over the original length, of the kinds that are stretched."""
+        if self.factor is not None:
+            return self.factor
+        return max_positions / (self.original_positions or max_positions)
+
     def stretched(self, max_positions: int) -> int:
         """How long texts become by `factor`, which `max_position_embeddings` does not count for these kinds.
 
@@ -64,7 +72,14 @@ class RopeOptions:
         """
         if self.kind not in ("linear", "yarn"):
             return max_positions
-        return int((self.original_positions or max_positions) * self.factor)
+        return int((self.original_positions or max_positions) * self.stretch(max_positions))
+
+    def regime(self, length: int, max_positions: int) -> int:
+        """Texts of lengths with one regime have the same angles; cached keys of another one do not fit to theirs."""
+        original = self.original_positions or max_positions
+        if self.kind not in LENGTH_KINDS or length <= original:
+            return 0
+        return 1 if self.kind == "longrope" else length
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -77,7 +92,7 @@ class RopeOptions:
             )
         checks = {
             "rope_theta": (self.theta > 0, "above 0"),
-            "factor": (self.factor > 0, "above 0"),
+            "factor": (self.factor is None or self.factor > 0, "above 0"),
             "partial_rotary_factor": (0 < self.partial <= 1, "above 0, at most 1"),
             "original_max_position_embeddings": (self.original_positions >= 0, "from 0"),
         }
@@ -122,8 +137,10 @@ def read_rope(settings: Mapping[str, object], where: str, theta: float = 10000.0
         )
     result: dict[str, object] = {"rope_theta": theta}
     outer = ("rope_theta", "partial_rotary_factor", "original_max_position_embeddings")
-    result |= {key: settings[key] for key in outer if settings.get(key) is not None}
-    result |= {key: value for key, value in nested.items() if key in _KEYS and value is not None}
+    beside = {key: settings[key] for key in outer if settings.get(key) is not None}
+    within = {key: value for key, value in nested.items() if key in _KEYS and value is not None}
+    # Upstream's order: of what stands twice, only the theta of the mapping counts.
+    result |= within | beside | {key: within[key] for key in outer[:1] if key in within}
     options: dict[str, object] = {}
     for key, value in result.items():
         if key.endswith("_factor") and isinstance(value, list | tuple):
@@ -145,7 +162,7 @@ def read_rope(settings: Mapping[str, object], where: str, theta: float = 10000.0
     if not isinstance(kind, str):
         raise ConfigError("unknown kind of rotary embedding", where=where, received=repr(kind)[:80])
     kind = {"su": "longrope", "mrope": "default"}.get(kind, kind)
-    if kind in ("default", "linear"):
+    if kind in ("default", "linear", "dynamic"):
         options.pop("original_positions", None)  # which nothing reads there
     return RopeOptions(kind=kind, **options)  # type: ignore[arg-type]
 
@@ -155,7 +172,7 @@ def write_rope(options: RopeOptions) -> dict[str, object]:
     read = {
         "default": (),
         "linear": ("factor",),
-        "dynamic": ("factor", "original_max_position_embeddings"),
+        "dynamic": ("factor",),
         "llama3": ("factor", "original_max_position_embeddings", "low_freq_factor", "high_freq_factor"),
         "yarn": (
             *("factor", "original_max_position_embeddings", "beta_fast", "beta_slow", "truncate"),
@@ -178,6 +195,8 @@ def write_rope(options: RopeOptions) -> dict[str, object]:
         value = getattr(options, _KEYS[key])
         if value not in (None, 0, 0.0, ()):
             result[key] = list(value) if isinstance(value, tuple) else value
+    if options.kind == "yarn" and options.factor is None:
+        result["factor"] = None  # upstream reads the key in any case
     return result
 
 
@@ -186,7 +205,7 @@ def _turns_channel(turns: float, width: int, theta: float, length: int) -> float
     return width * math.log(length / (turns * 2 * math.pi)) / (2 * math.log(theta))
 
 
-def _yarn(options: RopeOptions, width: int, length: int) -> tuple[np.ndarray, float]:
+def _yarn(options: RopeOptions, width: int, length: int, stretch: float) -> tuple[np.ndarray, float]:
     plain = options.theta ** -(np.arange(0, width, 2, dtype=np.float64) / width)
     low, high = (
         _turns_channel(t, width, options.theta, length) for t in (options.beta_fast, options.beta_slow)
@@ -196,10 +215,10 @@ def _yarn(options: RopeOptions, width: int, length: int) -> tuple[np.ndarray, fl
     low, high = max(low, 0), min(high, width - 1)
     high = high + 0.001 if low == high else high
     ramp = np.clip((np.arange(width // 2) - low) / (high - low), 0, 1)
-    frequencies = plain / options.factor * ramp + plain * (1 - ramp)
+    frequencies = plain / stretch * ramp + plain * (1 - ramp)
 
     def scale(mscale: float) -> float:
-        return 1.0 if options.factor <= 1 else 0.1 * mscale * math.log(options.factor) + 1.0
+        return 1.0 if stretch <= 1 else 0.1 * mscale * math.log(stretch) + 1.0
 
     if options.attention_factor is not None:
         return frequencies, options.attention_factor
@@ -208,11 +227,11 @@ def _yarn(options: RopeOptions, width: int, length: int) -> tuple[np.ndarray, fl
     return frequencies, scale(1.0)
 
 
-def _llama3(options: RopeOptions, plain: np.ndarray, length: int) -> np.ndarray:
+def _llama3(options: RopeOptions, plain: np.ndarray, length: int, stretch: float) -> np.ndarray:
     wavelengths = 2 * np.pi / plain
     low, high = options.low_frequency, options.high_frequency
     smooth = np.clip((length / wavelengths - low) / (high - low), 0, 1)
-    return (1 - smooth) * plain / options.factor + smooth * plain
+    return (1 - smooth) * plain / stretch + smooth * plain
 
 
 def rotary_tables(
@@ -221,6 +240,7 @@ def rotary_tables(
     max_positions: int,
     positions: jax.Array,
     valid: jax.Array | None = None,
+    lengths: jax.Array | None = None,
 ) -> tuple[jax.Array, jax.Array]:
     """Cosines and sines [N, T, R / 2] float32 of positions [N, T] int32, where R channels of a head turn.
 
@@ -228,23 +248,27 @@ def rotary_tables(
         max_positions: The longest text of the model: the original length where the options say none.
         valid: [N, T] bool: positions that are of the text; those of dynamic and longrope follow from the largest one
             of a row.
+        lengths: [N] int32: tokens of the whole text, of whose positions these are some; None: up to the largest one.
     """
     width = int(head_dim * options.partial)
     length = options.original_positions or max_positions
     plain = options.theta ** -(np.arange(0, width, 2, dtype=np.float64) / width)
+    factor = options.stretch(max_positions)
     scale = 1.0
     frequencies: np.ndarray | jax.Array = plain
     if options.kind == "linear":
-        frequencies = plain / options.factor
+        frequencies = plain / factor
     elif options.kind == "llama3":
-        frequencies = _llama3(options, plain, length)
+        frequencies = _llama3(options, plain, length, factor)
     elif options.kind == "yarn":
-        frequencies, scale = _yarn(options, width, length)
-    elif options.kind in ("dynamic", "longrope"):
+        frequencies, scale = _yarn(options, width, length, factor)
+    elif options.kind in LENGTH_KINDS:
         real = positions if valid is None else jnp.where(valid, positions, 0)
-        longest = (real.max(-1, keepdims=True)[..., None] + 1).astype(jnp.float32)  # [N, 1, 1]
+        longest = real.max(-1) + 1
+        longest = longest if lengths is None else jnp.maximum(longest, lengths)
+        longest = longest[:, None, None].astype(jnp.float32)
         if options.kind == "dynamic":
-            stretch = options.factor * jnp.maximum(longest, length) / length - (options.factor - 1)
+            stretch = factor * jnp.maximum(longest, length) / length - (factor - 1)
             theta = options.theta * stretch ** (width / (width - 2))
             frequencies = theta ** -jnp.asarray(np.arange(0, width, 2) / width, jnp.float32)
         else:
@@ -258,7 +282,6 @@ def rotary_tables(
                 )
             pair = [jnp.asarray(plain / factors, jnp.float32) for factors in (short, long)]
             frequencies = jnp.where(longest > length, pair[1], pair[0])
-            factor = max_positions / length if options.original_positions else options.factor
             if options.attention_factor is not None:
                 scale = options.attention_factor
             elif factor > 1:

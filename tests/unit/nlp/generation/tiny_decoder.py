@@ -18,6 +18,7 @@ class TinyDecoder:
     """Its texts depend on all tokens before: any fault of a cache, a position or a row changes them."""
 
     encodes = False
+    regime = None
 
     def __init__(self, vocab_size: int = 97, seed: int = 0, width: int = 32, layers: int = 2) -> None:
         rng = np.random.default_rng(seed)
@@ -76,6 +77,7 @@ class TinyEncoderDecoder(TinyDecoder):
     """The same, where the mean of the encoder's embeddings is added to each token."""
 
     encodes = True
+    regime = None
 
     def encode(self, params: PyTree, ids: jax.Array, mask: jax.Array) -> jax.Array:
         return jnp.where(mask[..., None], params["embedding"][ids], 0.0)

@@ -54,7 +54,7 @@ def test_dynamic_rows_grow_apart() -> None:
 
 
 def test_longrope_changes_over_at_the_original_length() -> None:
-    options = RopeOptions(1e4, "longrope", 1.0, 16, short_factor=(1.0, 2.0), long_factor=(4.0, 8.0))
+    options = RopeOptions(1e4, "longrope", None, 16, short_factor=(1.0, 2.0), long_factor=(4.0, 8.0))
     plain = 1e4 ** -np.asarray([0, 0.5])
     scale = np.sqrt(1 + np.log(4) / np.log(16))
     for last, factors in ((15, [1, 2]), (16, [4, 8])):
@@ -87,6 +87,47 @@ def test_padding_does_not_stretch() -> None:
     np.testing.assert_allclose(
         cos[0, 0], rotary_tables(RopeOptions(1e4), 8, 16, positions)[0][0, 0], rtol=1e-6
     )
+
+
+@pytest.mark.parametrize(
+    ("rope", "scale"),
+    [
+        # transformers 5.23, `ROPE_INIT_FUNCTIONS` for max_position_embeddings 64
+        ({"rope_type": "longrope", "factor": 2.0}, np.sqrt(1 + np.log(2) / np.log(64))),
+        ({"rope_type": "longrope"}, 1.0),
+        (
+            {"rope_type": "longrope", "factor": 2.0, "original_max_position_embeddings": 16},
+            np.sqrt(1 + np.log(2) / np.log(16)),
+        ),
+        ({"rope_type": "longrope", "original_max_position_embeddings": 16}, np.sqrt(1.5)),
+        (
+            {"rope_type": "yarn", "factor": None, "original_max_position_embeddings": 16},
+            0.1 * np.log(4) + 1,
+        ),
+        ({"rope_type": "yarn", "factor": 2.0, "original_max_position_embeddings": 16}, 0.1 * np.log(2) + 1),
+    ],
+)
+def test_a_factor_counts_before_the_lengths(rope: dict[str, object], scale: float) -> None:
+    settings = {"rope_scaling": {**rope, "short_factor": [1.0, 2.0], "long_factor": [4.0, 8.0]}}
+    options = read_rope(settings, "config.json")
+    cos, _ = rotary_tables(options, 4, 64, jnp.asarray([[0]]))
+    np.testing.assert_allclose(cos[0, 0], scale, rtol=1e-6)
+    assert read_rope({"rope_parameters": write_rope(options)}, "config.json") == dataclasses.replace(
+        options,
+        **{} if options.kind == "longrope" else {"short_factor": (), "long_factor": ()},
+    )
+
+
+def test_what_stands_beside_the_mapping_counts() -> None:
+    """As in transformers 5.23, `standardize_rope_params`; of the theta, that of the mapping."""
+    outer = {"original_max_position_embeddings": 16, "partial_rotary_factor": 0.5, "rope_theta": 1e4}
+    inner = {"original_max_position_embeddings": 32, "partial_rotary_factor": 1.0, "rope_theta": 1e5}
+    options = read_rope({**outer, "rope_parameters": {"rope_type": "yarn", "factor": 4.0, **inner}}, "")
+    assert options == RopeOptions(1e5, "yarn", 4.0, 16, partial=0.5)
+    dynamic = {"rope_type": "dynamic", "factor": 4.0, "original_max_position_embeddings": 32}
+    assert (
+        read_rope({"rope_scaling": dynamic}, "").original_positions == 0
+    )  # which upstream does not read there
 
 
 @pytest.mark.parametrize("options", [case[0] for case in CASES.values()])
