@@ -77,6 +77,7 @@ def create_app(
         docs_url=None,  # these pages load scripts from another server
         redoc_url=None,
         openapi_url="/openapi.json" if store.settings.open_docs else None,
+        servers=[{"url": store.settings.root_path}] if store.settings.root_path else None,
     )
     app.state.store, app.state.metrics, app.state.responses = store, metrics, ResponseStore()
     for router in ROUTERS:
@@ -90,7 +91,7 @@ def create_app(
         app.add_middleware(
             CORSMiddleware,
             allow_origins=origins,
-            allow_methods=("GET", "POST"),
+            allow_methods=("GET", "HEAD", "POST", "DELETE"),
             allow_headers=("*",),
             expose_headers=EXPOSED_HEADERS,
         )

@@ -18,6 +18,8 @@ from framework.workflow.domain.predictor import AnyPredictor, ImagePredictor
 from framework.workflow.domain.result import ImageResult, Result
 
 JSON_TYPE, LINES_TYPE = "application/json", "application/x-ndjson"
+STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+"""Of answers that come in pieces: proxies, such as nginx, are to keep none of them back."""
 _TEXT = {".txt": "text/plain"}
 _BINARY = {".png": "image/png", ".jpg": "image/jpeg"}
 

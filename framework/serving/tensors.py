@@ -2,14 +2,17 @@
 
 Source: github.com/kserve/open-inference-protocol (REST, inference), and the binary tensor extension of Triton: a body
 is a JSON header of `Inference-Header-Content-Length` bytes, and behind it the bytes of its tensors, little-endian and
-row by row, in the order in which the header names them, each of `binary_data_size` bytes.
+row by row, in the order in which the header names them, each of `binary_data_size` bytes. A header of 0 bytes is of a
+"raw binary request": all of the body is the only input, and the answer is bytes, too.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -113,21 +116,24 @@ def read_request(
     """The request of a body.
 
     Args:
-        header_length: Of the JSON header, where bytes of tensors may follow it; None: all of the body is JSON.
+        header_length: Of the JSON header, where bytes of tensors may follow it; 0: there is none, and all of the body
+            is the bytes of the model's only input; None: all of the body is JSON.
         declared: The inputs of the model, by name.
         outputs: The names of its outputs.
 
     Raises:
         InputError: it is no request of the protocol, or not of this model.
     """
+    if header_length == 0:
+        return InferRequest(_read_raw(body, declared), binary=True)
     if header_length is not None and not 0 < header_length <= len(body):
         raise InputError(
             "the JSON header is longer than the body",
             where=HEADER_LENGTH,
             received=f"{header_length}, of a body of {len(body)} bytes",
-            allowed="1 to the length of the body",
+            allowed="0 to the length of the body",
         )
-    header = _parse(body if header_length is None else body[:header_length])
+    header = _parse(body, header_length)
     blob = memoryview(b"" if header_length is None else body)[header_length or 0 :]
     tensors = header.get("inputs")
     if not isinstance(tensors, list) or not tensors:
@@ -203,8 +209,51 @@ def write_response(
     return InferResponse(b"".join([header, *blobs]), len(header)) if blobs else InferResponse(header)
 
 
-def _parse(data: bytes) -> Mapping[str, object]:
-    return _mapping(parse_json(data, "the request", "body", InputError), "the body", required=True)
+def _parse(body: bytes, header_length: int | None) -> Mapping[str, object]:
+    try:
+        return _mapping(
+            parse_json(body[:header_length], "the request", "body", InputError), "the body", required=True
+        )
+    except InputError:
+        if header_length is not None or b'"binary_data_size"' not in body:
+            raise
+        raise InputError(
+            "bytes follow the JSON, and nothing says where it ends",
+            where=HEADER_LENGTH,
+            received="a request without this header",
+            allowed="the length of the JSON, in bytes",
+        ) from None
+
+
+def _read_raw(body: bytes, declared: Mapping[str, TensorShape]) -> Mapping[str, np.ndarray]:
+    """The only input of a model, whose shape the number of bytes tells. Raises: InputError, where it does not."""
+    name, expected = next(iter(declared.items()))
+    fixed = [size for size in expected.shape if isinstance(size, int)]
+    row = math.prod(fixed) * expected.dtype.itemsize
+    varying = len(expected.shape) - len(fixed)
+    if len(declared) > 1 or varying > 1:
+        raise InputError(
+            "bytes alone do not say the shapes of these inputs",
+            where=HEADER_LENGTH,
+            received="0: no JSON before the bytes",
+            allowed="0 with models of one input of which one size varies",
+            fix=f"send JSON with the shapes of {', '.join(declared)}",
+        )
+    count = len(body) // row if varying else 1
+    if not body or len(body) != count * row:
+        raise InputError(
+            "the bytes do not fill the input",
+            where=f"input {name!r}",
+            received=f"{len(body)} bytes",
+            allowed=f"{'a multiple of ' if varying else ''}{row}, of {expected}",
+        )
+    shape = tuple(size if isinstance(size, int) else count for size in expected.shape)
+    return {name: _read_bytes(memoryview(body), expected.dtype).reshape(shape)}
+
+
+def _read_bytes(data: memoryview, dtype: np.dtype) -> np.ndarray:
+    array = np.frombuffer(data, np.uint8) != 0 if dtype.kind == "b" else np.frombuffer(data, _stored(dtype))
+    return array.astype(dtype, copy=False)
 
 
 def _read_tensor(
@@ -254,8 +303,7 @@ def _read_tensor(
             received=f"{len(data)} of {size} bytes",
             fix=f"send all bytes, and the header {HEADER_LENGTH} with the length of the JSON before them",
         )
-    array = np.frombuffer(data, np.uint8) != 0 if dtype.kind == "b" else np.frombuffer(data, _stored(dtype))
-    return name, array.astype(dtype, copy=False).reshape(shape), offset + size
+    return name, _read_bytes(data, dtype).reshape(shape), offset + size
 
 
 def _read_shape(shape: object, where: str) -> tuple[int, ...]:
@@ -281,7 +329,7 @@ def _read_numbers(data: object, dtype: np.dtype, shape: tuple[int, ...], where: 
             received=_kind(data),
             allowed="data: a list of numbers, flat or nested as the shape; or parameters.binary_data_size",
         )
-    values = _flatten(data, where)
+    values, sizes = _flatten(data, where)
     if len(values) != math.prod(shape):
         raise InputError(
             "the data do not fill the shape",
@@ -289,11 +337,25 @@ def _read_numbers(data: object, dtype: np.dtype, shape: tuple[int, ...], where: 
             received=f"{len(values)} values",
             allowed=f"{math.prod(shape)} of the shape {list(shape)}",
         )
+    ends = {1, *itertools.accumulate(shape, operator.mul)}
+    if values and not ends.issuperset(itertools.accumulate(sizes, operator.mul)):
+        # Rows that end elsewhere than those of the shape are of axes in another order, and of another array.
+        raise InputError(
+            "the data are nested otherwise than the shape says",
+            where=where,
+            received=f"lists of {' x '.join(map(str, sizes))}",
+            allowed=f"a flat list, or lists nested as the shape {list(shape)}",
+            fix="send the shape that the lists have, or flatten them, with the axes in the shape's order",
+        )
     return _convert(values, dtype, where).reshape(shape)
 
 
-def _flatten(data: list[object], where: str) -> list[object]:
-    """The values of nested lists, row by row. Raises: InputError, where lists of one depth differ in length."""
+def _flatten(data: list[object], where: str) -> tuple[list[object], list[int]]:
+    """The values of nested lists, row by row, and the size of each level.
+
+    Raises: InputError, where lists of one depth differ in length.
+    """
+    sizes = [len(data)]
     while data and any(isinstance(row, list) for row in data):
         rows = [row for row in data if isinstance(row, list)]
         if len(rows) != len(data) or len({len(row) for row in rows}) > 1:
@@ -302,8 +364,9 @@ def _flatten(data: list[object], where: str) -> list[object]:
                 where=where,
                 allowed="a flat list, or lists nested as the shape is",
             )
+        sizes.append(len(rows[0]))
         data = [value for row in rows for value in row]
-    return data
+    return data, sizes
 
 
 def _convert(values: list[object], dtype: np.dtype, where: str) -> np.ndarray:

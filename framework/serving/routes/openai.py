@@ -20,6 +20,7 @@ from starlette.types import Receive, Scope, Send
 from framework.core.errors import ConfigError, FormatError, InputError, MissingExtraError, OarError
 from framework.core.types import JSON
 from framework.serving.errors import BadRequestError, UnsupportedError, status_of
+from framework.serving.formats import STREAM_HEADERS
 from framework.serving.metrics import Metrics
 from framework.serving.models import ModelStore
 from framework.serving.openai_answers import (
@@ -64,7 +65,6 @@ ERROR_BODIES = dict.fromkeys(
     ("/v1/chat/", "/v1/responses", "/v1/completions", "/v1/embeddings", *_RANKINGS), write_error
 )
 _CLOSED = 499  # the client went away: nobody reads this status
-_WAIT = "X-Accel-Buffering"
 
 
 @router.post("/v1/chat/completions", response_class=Response)
@@ -407,7 +407,7 @@ class _Stream(Response):
     media_type = "text/event-stream"
 
     def __init__(self, events: AsyncIterator[bytes], resources: contextlib.AsyncExitStack) -> None:
-        super().__init__(headers={"Cache-Control": "no-cache", _WAIT: "no"})
+        super().__init__(headers=STREAM_HEADERS)
         self._events, self._resources = events, resources
         del self.headers["content-length"]
 

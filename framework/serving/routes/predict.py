@@ -17,6 +17,7 @@ from framework.serving.errors import UnsupportedError, error_body
 from framework.serving.formats import (
     JSON_TYPE,
     LINES_TYPE,
+    STREAM_HEADERS,
     OutputFormat,
     choose_format,
     find_formats,
@@ -41,7 +42,7 @@ class _Lines(StreamingResponse):
     """Lines of JSON, and what is let go behind the last one, or where the client goes away before."""
 
     def __init__(self, lines: AsyncIterator[bytes], resources: AsyncExitStack) -> None:
-        super().__init__(lines, media_type=LINES_TYPE)
+        super().__init__(lines, media_type=LINES_TYPE, headers=STREAM_HEADERS)
         self._resources = resources
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

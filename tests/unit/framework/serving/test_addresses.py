@@ -40,6 +40,12 @@ def test_a_slash_too_many_and_a_prefix_are_no_other_address(start: Start) -> Non
         assert answer.status_code == 200 and score_of(answer.content) == pytest.approx(0.2, abs=1e-2), path
         assert client.post(f"http://testserver{path}", content=png(51)).status_code == 401
     assert client.get("/oar/healthz/").status_code == 200  # a path without a key
+    described = client.get("/oar/openapi.json", headers=key).json()
+    assert described["servers"] == [{"url": "/oar"}]  # where clients that are generated of it ask
+
+
+def test_the_description_of_a_server_without_a_prefix_names_none(start: Start) -> None:
+    assert "servers" not in start().get("/openapi.json").json()
 
 
 def test_pages_of_other_addresses_read_answers_and_errors(start: Start) -> None:
@@ -48,6 +54,9 @@ def test_pages_of_other_addresses_read_answers_and_errors(start: Start) -> None:
     answer = client.options(URL, headers={**asks, "access-control-request-headers": "authorization"})
     assert answer.status_code == 200 and answer.headers["access-control-allow-origin"] == PAGE
     assert "authorization" in answer.headers["access-control-allow-headers"].lower()
+    for method in ("GET", "HEAD", "DELETE"):  # of routes that there are
+        answer = client.options(URL, headers={**asks, "access-control-request-method": method})
+        assert answer.status_code == 200 and method in answer.headers["access-control-allow-methods"], method
     headers = {"origin": PAGE, "x-api-key": "secret"}
     answer = client.post(URL, content=png(1), headers=headers)
     assert answer.status_code == 200 and answer.headers["access-control-allow-origin"] == PAGE

@@ -115,7 +115,11 @@ def test_keys(start: Start, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     for key in ("one", "two", "three", "four"):
         assert client.get("/v1/models", headers={"authorization": f"Bearer {key}"}).status_code == 200
         assert client.get("/v1/models", headers={"x-api-key": key}).status_code == 200
-    for headers in ({}, {"x-api-key": "five"}, {"x-api-key": ""}, {"authorization": "Basic one"}):
+    for other in ("Bearer of-the-proxy", "Bearer ", "Basic five"):  # what a proxy needs is no key of ours
+        headers = {"authorization": other, "x-api-key": "one"}
+        assert client.get("/v1/models", headers=headers).status_code == 200
+    both = {"authorization": "Bearer five", "x-api-key": "five"}
+    for headers in (both, {}, {"x-api-key": "five"}, {"x-api-key": ""}, {"authorization": "Basic one"}):
         answer = client.post(URL, content=png(1), headers=headers)
         assert answer.status_code == 401 and answer.headers["www-authenticate"] == "Bearer"
     assert client.get("/healthz").status_code == client.get("/readyz").status_code == 200

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import base64
+import binascii
 import io
 import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -107,6 +108,62 @@ def test_a_part_of_a_file_s_type_is_a_file_without_a_name_too(start: Start) -> N
     assert client.post(URL, content=body, headers=kind).status_code == 200
 
 
+FORM = {"content-type": "multipart/form-data; boundary=B"}
+FILE_PART = b'--B\r\nContent-Disposition: form-data; name="file"; filename="a.png"'
+
+
+@pytest.mark.parametrize(
+    "preamble",
+    [
+        b"This is a message in several parts.\r\n",
+        b"Content-Type: multipart/form-data; boundary=B\r\nMIME-Version: 1.0\r\n\r\n",
+        b"not the boundary: --B\r\n",
+        b"\r\n",
+        b"\n",
+    ],
+)
+def test_what_stands_before_the_first_boundary_is_ignored(start: Start, preamble: bytes) -> None:
+    """RFC 2046, 5.1.1, and remix#11746: libraries for mail write the head of a message there."""
+    body = preamble + FILE_PART + b"\r\n\r\n" + png(200) + b"\r\n--B--\r\n"
+
+    def in_pieces() -> Iterator[bytes]:
+        yield from (body[index : index + 1] for index in range(200))
+        yield body[200:]
+
+    for content in (body, in_pieces()):
+        answer = start().post(URL, content=content, headers=FORM)
+        assert score_of(answer.content) == pytest.approx(200 / 255, abs=1e-4), answer.text
+
+
+def test_a_form_of_another_boundary_says_so(start: Start) -> None:
+    body = FILE_PART + b"\r\n\r\n" + png(200) + b"\r\n--B--\r\n"
+    kind = "multipart/form-data; boundary=other"
+    answer = start().post(URL, content=body, headers={"content-type": kind})
+    assert answer.status_code == 400
+    assert "boundary is not in the body" in answer.text and "--other" in answer.text and "--B" in answer.text
+
+
+def test_parts_that_are_written_for_mail(start: Start) -> None:
+    """As `curl -F "file=@a.png;encoder=base64"` sends them: akka-http#3812, werkzeug#2120."""
+    client = start()
+    for encoding, content in (
+        ("base64", base64.encodebytes(png(200)).replace(b"\n", b"\r\n")),
+        ("BASE64", base64.b64encode(png(200))),
+        ("quoted-printable", binascii.b2a_qp(png(200), istext=False).replace(b"\n", b"\r\n")),
+        ("binary", png(200)),
+    ):
+        head = FILE_PART + f"\r\nContent-Transfer-Encoding: {encoding}\r\n\r\n".encode()
+        option = b'\r\n--B\r\nContent-Disposition: form-data; name="options"\r\nContent-Type: text/plain\r\n'
+        option += b"Content-Transfer-Encoding: base64\r\n\r\n" + base64.b64encode(b'{"top": 1}')
+        answer = client.post(URL, content=head + content + option + b"\r\n--B--\r\n", headers=FORM)
+        assert score_of(answer.content) == pytest.approx(200 / 255, abs=1e-4), answer.text
+    part = b'--B\r\nContent-Disposition: form-data; name="image"\r\nContent-Transfer-Encoding: base64\r\n\r\n'
+    answer = client.post(URL, content=part + base64.b64encode(png(200)) + b"\r\n--B--\r\n", headers=FORM)
+    assert score_of(answer.content) == pytest.approx(200 / 255, abs=1e-4), answer.text
+    broken = FILE_PART + b"\r\nContent-Transfer-Encoding: base64\r\n\r\n=A\r\n--B--\r\n"
+    assert client.post(URL, content=broken, headers=FORM).status_code == 400
+
+
 def test_a_large_file_of_a_form_needs_no_disk(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a container without a folder for temporary files, or with a small one: geolens#101."""
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda *_, **__: pytest.fail("a file is written"))
@@ -157,6 +214,7 @@ def test_pages_of_a_document_come_as_lines(start: Start) -> None:
     client = start()
     answer = client.post(f"{URL}?name=scan.pdf", content=pdf(5))
     assert answer.headers["content-type"].startswith("application/x-ndjson")
+    assert answer.headers["x-accel-buffering"] == "no"  # else a proxy waits for the last page: nginx#1505
     lines = [json.loads(line) for line in answer.text.splitlines()]
     assert [round(255 * score_of(line)) for line in lines] == pytest.approx([40, 60, 80, 100, 120], abs=3)
     assert {line["source"] for line in lines} == {"scan.pdf"}
