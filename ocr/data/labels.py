@@ -57,7 +57,8 @@ class PageLabel:
 
 
 def read_page_labels(path: Path, bad_lines: BadLines = "error") -> list[PageLabel]:
-    """`image<tab>[{"transcription": …, "points": [[x, y], …]}, …]` a line.
+    """`image<tab>[{"transcription": …, "points": [[x, y], …]}, …]` a line. A transcription of null is one that is not
+    said, as is an empty one.
 
     Raises:
         FormatError: as of `read_line_labels`.
@@ -67,7 +68,7 @@ def read_page_labels(path: Path, bad_lines: BadLines = "error") -> list[PageLabe
         image, tab, text = line.partition("\t")
         try:
             listed = json.loads(text) if tab and image else None
-            regions = tuple(make_region(one["points"], str(one["transcription"])) for one in listed or ())
+            regions = tuple(make_region(one["points"], _said(one["transcription"])) for one in listed or ())
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise bad_line(place, line, f'image<tab>[{{"transcription": …, "points": …}}]; {error}') from None
         if not isinstance(listed, list):
@@ -82,6 +83,10 @@ def read_page_labels(path: Path, bad_lines: BadLines = "error") -> list[PageLabe
             crossed,
         )
     return pages
+
+
+def _said(transcription: object) -> str:
+    return "" if transcription is None else str(transcription)
 
 
 def read_regions(path: Path, bad_lines: BadLines = "error") -> tuple[Region, ...]:

@@ -19,7 +19,8 @@ from framework.core.errors import ConfigError, FormatError
 from framework.io.dataset import Dataset, LazyDataset
 from framework.io.lmdb_file import LmdbFile
 from framework.vision import image
-from framework.vision.contours import quad_sizes
+from framework.vision.annotations.objects import signed_area
+from framework.vision.contours import order_corners, quad_sizes
 from framework.vision.dataset_files import read_image
 from framework.vision.sample import Sample
 from ocr.data.labels import check_label_files, mix_files
@@ -116,7 +117,9 @@ def _open_lmdb(root: Path) -> LmdbFile:
 class LinesOfPages(LazyDataset):
     """The lines of labelled pages, cut out along their quads: what a recogniser sees of a detector's data set.
 
-    Regions that nobody can read or whose text is not said, and those of other polygons than quads, are left out.
+    A quad starts at the text's own upper left corner. One whose corners run counter-clockwise, as a box that was drawn
+    from the right to the left has them, is taken clockwise from the page's: its text would stand mirrored. Regions that
+    nobody can read or whose text is not said, and those of other polygons than quads, are left out.
 
     Attributes:
         pages: A data set of pages, such as TextPages.
@@ -151,7 +154,7 @@ class LinesOfPages(LazyDataset):
                 allowed="TextPages, TextPageFiles",
             )
         return [
-            (number, region.polygon, region.text, f"{label.place} region {place + 1}")
+            (number, _clockwise(region.polygon), region.text, f"{label.place} region {place + 1}")
             for number, label in enumerate(self.pages.labels_of_pages())
             for place, region in enumerate(label.regions)
             if region.has_text and len(region.polygon) == 4
@@ -173,6 +176,10 @@ class LinesOfPages(LazyDataset):
             while len(pages) > _KEPT_PAGES:
                 pages.popitem(last=False)
         return pixels
+
+
+def _clockwise(quad: np.ndarray) -> np.ndarray:
+    return quad if signed_area(quad) >= 0 else order_corners(quad[None])[0]
 
 
 @register("dataset")

@@ -1,6 +1,7 @@
 """ALTO 4 XML: Page > PrintSpace > TextBlock > TextLine > String and SP (> Glyph), in pixels.
 
-Every line and string has its box and, as a Shape, its polygon. A block is a column or what spans the columns.
+Every line and string has its box and, as a Shape, its polygon, both within the page. A block is a column or what spans
+the columns. A line whose text runs from right to left, or from top to bottom, says so as BASEDIRECTION.
 
 The standard wants at least one Page, so a document without pages gives XML that is well-formed and not valid.
 
@@ -10,15 +11,17 @@ Source: https://www.loc.gov/standards/alto/v4/alto-4-4.xsd
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, SubElement
 
 from ocr.exporters._xml import blocks_of, serialise, xml_text
+from ocr.results.bidi import starts_right
 from ocr.results.geometry import bounds_of
 from ocr.text.reading_order import quad_of, spaced_words
 
 if TYPE_CHECKING:
-    from ocr.results.lines import Char, Line, Word
+    from ocr.results.lines import Char, Line, Polygon, Word
     from ocr.results.pages import Document, Page
 
 _NAMESPACE = "http://www.loc.gov/standards/alto/ns-v4#"
@@ -53,7 +56,8 @@ def _add_page(layout: Element, page: Page, number: int, chars: bool) -> None:
     space = SubElement(SubElement(layout, "Page", attributes), "PrintSpace")
     space.attrib.update({"HPOS": "0", "VPOS": "0", "WIDTH": width, "HEIGHT": height})
     line_number = word_number = 0
-    for block_number, block in enumerate(blocks_of(page), 1):
+    for block_number, lines in enumerate(blocks_of(page), 1):
+        block = [_clip_line(line, page) for line in lines]
         around = [point for line in block for point in line.polygon]
         area = SubElement(
             space, "TextBlock", {"ID": f"block_{number}_{block_number}"} | _box(bounds_of(around))
@@ -66,13 +70,15 @@ def _add_page(layout: Element, page: Page, number: int, chars: bool) -> None:
                 element.set("BASEDIRECTION", "ttb")
             else:
                 element.set("BASELINE", _points(quad_of(line.polygon)[[3, 2]].tolist()))
+                if starts_right(line.text):
+                    element.set("BASEDIRECTION", "rtl")
             _add_shape(element, line)
             words = list(spaced_words(line))
             for index, (word, spaced) in enumerate(words):
                 word_number += 1
                 _add_word(element, word, f"word_{number}_{word_number}", chars)
                 if spaced and index + 1 < len(words):
-                    SubElement(element, "SP", _box(_between(word, words[index + 1][0])))
+                    SubElement(element, "SP", _box(_between(word, words[index + 1][0], line.vertical)))
 
 
 def _add_word(line: Element, word: Word, name: str, chars: bool) -> None:
@@ -111,7 +117,34 @@ def _box(bounds: tuple[float, float, float, float]) -> dict[str, str]:
     return {name: _number(value) for name, value in sides.items()}
 
 
-def _between(word: Word, following: Word) -> tuple[float, float, float, float]:
-    """The box of the space between two words: from the one's end to the other's start, in whichever direction."""
-    end, start = quad_of(word.polygon)[1:3], quad_of(following.polygon)[[0, 3]]
+def _between(word: Word, following: Word, vertical: bool) -> tuple[float, float, float, float]:
+    """The box of the space between two words: from the edge of the one that faces the other, in whichever direction."""
+    one, other = quad_of(word.polygon), quad_of(following.polygon)
+    if vertical:
+        end, start = one[[2, 3]], other[[0, 1]]
+    elif (other.mean(0) - one.mean(0)) @ (one[1] - one[0]) < 0:  # text that runs from right to left
+        end, start = one[[0, 3]], other[[1, 2]]
+    else:
+        end, start = one[[1, 2]], other[[0, 3]]
     return bounds_of([*end.tolist(), *start.tolist()])
+
+
+def _clip_line(line: Line, page: Page) -> Line:
+    """The line with polygons within the page: text of a PDF may stand partly outside of it, and readers of ALTO want no
+    coordinates below 0.
+    """
+
+    def clip(polygon: Polygon) -> Polygon:
+        return tuple((min(max(x, 0.0), page.width), min(max(y, 0.0), page.height)) for x, y in polygon)
+
+    if clip(line.polygon) == line.polygon:  # its words stand in it
+        return line
+    words = (
+        replace(
+            word,
+            polygon=clip(word.polygon),
+            chars=tuple(replace(char, polygon=clip(char.polygon)) for char in word.chars),
+        )
+        for word in line.words
+    )
+    return replace(line, polygon=clip(line.polygon), words=tuple(words))

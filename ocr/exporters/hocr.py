@@ -2,6 +2,7 @@
 
 Boxes are whole pixels of the source image. An area is a column or what spans the columns. A line within 45 degrees of
 upright has a `baseline`, for which the lower edge of its polygon stands; one turned further has a `textangle` instead.
+Text that runs from right to left has dir="rtl", and its words stand in the order in which they are read.
 
 Source: https://kba.github.io/hocr-spec/1.2/
 """
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, SubElement
 
 from ocr.exporters._xml import blocks_of, pixel_box, serialise, xml_text
+from ocr.results.bidi import starts_right
 from ocr.text.reading_order import quad_of, spaced_words
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ def to_hocr(document: Document, *, chars: bool = False) -> str:
     head = SubElement(root, "head")
     SubElement(head, "title").text = xml_text(document.source) or "OCR result"
     SubElement(head, "meta", {"http-equiv": "Content-Type", "content": "text/html; charset=utf-8"})
-    capabilities = "ocr_page ocr_carea ocr_par ocr_line ocrx_word ocrp_wconf" + " ocrx_cinfo" * chars
+    capabilities = "ocr_page ocr_carea ocr_par ocr_line ocrx_word ocrp_wconf ocrp_dir" + " ocrx_cinfo" * chars
     for name, content in (
         ("ocr-system", "Oar"),
         ("ocr-capabilities", capabilities),
@@ -56,12 +58,17 @@ def _add_page(body: Element, page: Page, number: int, chars: bool) -> None:
         box = {"title": _bbox(pixel_box([line.polygon for line in block], size))}
         area = SubElement(holder, "div", {"class": "ocr_carea", "id": f"block_{number}_{block_number}"} | box)
         paragraph = SubElement(area, "p", {"class": "ocr_par", "id": f"par_{number}_{block_number}"} | box)
+        rightward = starts_right("".join(line.text for line in block))
+        if rightward:
+            paragraph.set("dir", "rtl")
         for line in block:
             line_number += 1
             element = SubElement(
                 paragraph, "span", {"class": "ocr_line", "id": f"line_{number}_{line_number}"}
             )
             element.set("title", _line_title(line, size))
+            if starts_right(line.text) != rightward:
+                element.set("dir", "ltr" if rightward else "rtl")
             element.tail = "\n"
             for word, spaced in spaced_words(line):
                 word_number += 1
@@ -102,4 +109,5 @@ def _line_title(line: Line, size: tuple[int, int]) -> str:
     slope = dy / dx if dx else 0.0
     # The polynomial's origin is the lower left corner of the box.
     offset = left[1] + slope * (box[0] - left[0]) - box[3]
-    return f"{_bbox(box)}; baseline {slope:.4g} {offset:.1f}"
+    # No more decimals than 4: exponents, which `g` writes below 1e-4, are none to readers of hOCR.
+    return f"{_bbox(box)}; baseline {round(slope, 4):g} {offset:.1f}"

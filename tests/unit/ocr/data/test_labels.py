@@ -119,6 +119,29 @@ def test_regions_of_a_detector_need_no_text_and_their_corners_no_order(
     assert len(LinesOfPages(TextPages(tmp_path, (path,)))) == 0
 
 
+def test_a_transcription_of_null_is_one_that_is_not_said(tmp_path: Path) -> None:
+    regions = [{"transcription": None, "points": QUAD}, {"transcription": 52207, "points": QUAD}]
+    (page,) = read_page_labels(write(tmp_path / "a.txt", f"p.jpg\t{json.dumps(regions)}\n"))
+    assert [(one.text, one.readable, one.has_text) for one in page.regions] == [
+        ("", True, False),
+        ("52207", True, True),
+    ]
+
+
+def test_lines_of_boxes_that_were_drawn_from_the_right_are_not_mirrored(tmp_path: Path) -> None:
+    pixels = np.zeros((20, 40, 3), np.uint8)
+    pixels[:, 20:, 0] = 255  # red on the right
+    image.write(tmp_path / "p.png", pixels)
+    corners = np.array([[4, 4], [36, 4], [36, 16], [4, 16]])
+    # as PPOCRLabel writes a box that was drawn from each of its corners to the opposite one
+    drawn = [[0, 1, 2, 3], [1, 0, 3, 2], [3, 2, 1, 0], [0, 3, 2, 1], [2, 3, 0, 1]]
+    regions = [{"transcription": "a", "points": corners[order].tolist()} for order in drawn]
+    path = write(tmp_path / "a.txt", f"p.png\t{json.dumps(regions)}\n")
+    crops = [sample.image for sample in LinesOfPages(TextPages(tmp_path, (path,)))]
+    reds = [(int(crop[6, 4, 0]), int(crop[6, -4, 0])) for crop in crops]
+    assert reds == [(0, 255)] * 4 + [(255, 0)]  # the last runs clockwise: text on its head
+
+
 def test_ratios_take_parts_and_multiples() -> None:
     mixed = mix_files([list("abcdefghij"), ["x", "y"]], [0.3, 2])
     assert len(mixed) == 7 and mixed[3:] == ["x", "y", "x", "y"] and set(mixed[:3]) <= set("abcdefghij")

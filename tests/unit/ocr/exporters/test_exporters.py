@@ -60,7 +60,7 @@ def test_hocr_structure():
     root = ElementTree.fromstring(text.encode("utf-8"))
     assert root.tag == HTML + "html" and root.findtext(f"{HTML}head/{HTML}title") == "my scan"
     meta = {element.get("name"): element.get("content") for element in root.iter(HTML + "meta")}
-    assert meta["ocr-capabilities"] == "ocr_page ocr_carea ocr_par ocr_line ocrx_word ocrp_wconf"
+    assert meta["ocr-capabilities"] == "ocr_page ocr_carea ocr_par ocr_line ocrx_word ocrp_wconf ocrp_dir"
     assert meta["ocr-number-of-pages"] == "2"
     pages = by_class(root, "ocr_page")
     assert pages[0].get("title") == "image \"my 'scan'.png\"; bbox 0 0 100 80; ppageno 0"
@@ -172,6 +172,65 @@ def test_alto_glyphs_and_vertical_text():
     )
     assert list(root.iter(ALTO + "Glyph")) == []
     assert [line.get("BASEDIRECTION") for line in root.iter(ALTO + "TextLine")] == [None, "ttb"]
+
+
+def right_to_left():
+    """Two words of Hebrew and a year, read from the right, above a line of Latin."""
+    words = (
+        Word("שלום", 1.0, quad(240, 40, 300, 60)),
+        Word("עולם", 1.0, quad(170, 40, 230, 60)),
+        Word("2024", 1.0, quad(100, 40, 160, 60)),
+    )
+    lines = (
+        Line("שלום עולם 2024", 1.0, quad(100, 40, 300, 60), words),
+        Line("אבג דהו זחט יכל", 1.0, quad(100, 64, 300, 84)),
+        Line("Latin", 1.0, quad(100, 88, 300, 108)),
+    )
+    return Document((Page(lines, width=400, height=200),))
+
+
+def test_text_from_right_to_left_says_so():
+    # read by ocrmypdf's HocrParser (17.13): paragraph and lines "rtl", the last one "ltr"
+    root = ElementTree.fromstring(right_to_left().to_hocr().encode("utf-8"))
+    assert [par.get("dir") for par in by_class(root, "ocr_par")] == ["rtl"]
+    assert [line.get("dir") for line in by_class(root, "ocr_line")] == [None, None, "ltr"]
+    # ALTO 4.3 and later; valid against alto-4-4.xsd
+    root = ElementTree.fromstring(right_to_left().to_alto().encode("utf-8"))
+    lines = list(root.iter(ALTO + "TextLine"))
+    assert [line.get("BASEDIRECTION") for line in lines] == ["rtl", "rtl", None]
+    assert [(space.get("HPOS"), space.get("WIDTH")) for space in lines[0].iter(ALTO + "SP")] == [
+        ("230", "10"),
+        ("160", "10"),
+    ]
+
+
+def test_alto_space_in_a_column():
+    words = (Word("縦書", 1.0, quad(80, 0, 100, 40)), Word("文字", 1.0, quad(80, 50, 100, 90)))
+    line = Line("縦書 文字", 1.0, quad(80, 0, 100, 90), words)
+    root = ElementTree.fromstring(Document((Page((line,), width=100, height=100),)).to_alto().encode("utf-8"))
+    (space,) = root.iter(ALTO + "SP")
+    assert space.attrib == {"HPOS": "80", "VPOS": "40", "WIDTH": "20", "HEIGHT": "10"}
+
+
+def test_alto_stays_within_the_page():
+    word = Word("ab", 1.0, quad(-20, -10, 80, 12), chars_of("ab", -20, -10, 50))
+    line = Line("ab", 1.0, quad(-20, -10, 80, 12), (word,))
+    text = Document((Page((line,), width=60, height=100),)).to_alto(chars=True)
+    root = ElementTree.fromstring(text.encode("utf-8"))
+    boxes = [
+        [element.get(name) for name in ("HPOS", "VPOS", "WIDTH", "HEIGHT")]
+        for element in root.iter()
+        if element.tag.removeprefix(ALTO) in ("TextBlock", "TextLine", "String")
+    ]
+    assert boxes == [["0", "0", "60", "12"]] * 3
+    assert [glyph.get("WIDTH") for glyph in root.iter(ALTO + "Glyph")] == ["30", "30"]
+    assert "-" not in "".join(shape.get("POINTS", "") for shape in root.iter(ALTO + "Polygon"))
+
+
+def test_hocr_baseline_has_no_exponent():
+    line = Line("flat", 1.0, ((0, 50), (1000, 50.02), (1000, 70.02), (0, 70)))
+    text = Document((Page((line,), width=1000, height=100),)).to_hocr()
+    assert "baseline 0 " in text and "e-" not in text.split("<body>")[1]
 
 
 def markdown(*lines, size=(700, 1000)):
