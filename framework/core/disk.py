@@ -214,11 +214,11 @@ def walk_files(
     above = {top: frozenset({os.path.realpath(top)})}
     for inside, subfolders, names in os.walk(top, onerror=onerror, followlinks=True):
         around = above.pop(inside)
-        chosen = []
+        entries = []
         for name in sorted(subfolders):
             path = os.path.join(inside, name)
             if not is_hidden(name) and (target := os.path.realpath(path)) not in around:
                 above[path] = around | {target}
-                chosen.append(name)
-        subfolders[:] = chosen
+                entries.append(name)
+        subfolders[:] = entries
         yield from (os.path.join(inside, name) for name in sorted(names) if not is_hidden(name))

@@ -196,7 +196,8 @@ class MaskListFile(_CustomDataset):
     """Images and masks named in a text file, a line each: `image mask`, as PaddleSeg's train.txt.
 
     Paths are relative to `root`, that of the list to the current folder. Without a `separator` columns are separated
-    by blanks or tabs; with another one, paths may hold blanks. The other settings are those of MaskFolder.
+    by blanks or tabs; with another one, paths may hold blanks; in double quotes they may hold the separator. The other
+    settings are those of MaskFolder.
 
     Raises:
         ConfigError: there are fewer than two classes, settings that do not fit them, or the separator is empty.

@@ -348,10 +348,10 @@ class ListFile(_ImageFiles):
                 continue
             is_tab = self.separator == " " and "\t" in line.strip()
             separator = "\t" if is_tab else self.separator
-            name, found, text = line.strip().rpartition(separator)
+            name, delimiter, text = line.strip().rpartition(separator)
             if quoted := split_quoted(line.strip(), separator):
                 name, text = quoted
-            if found and name.strip() and text.strip():
+            if delimiter and name.strip() and text.strip():
                 rows.append((number, name.strip(), text.strip()))
             else:
                 bad.append((number, f"{line.strip()[:80]!r} is no path and class index"))

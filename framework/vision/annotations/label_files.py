@@ -16,7 +16,7 @@ _LOOKED_AT = 20  # files, until one has a line
 
 def has_lines(folder: Path, is_line: Callable[[str], bool]) -> bool:
     """Whether the first line in the first text files of a folder, and of those in it, is one of a format."""
-    for number, path in enumerate(sorted(folder.rglob("*.txt"))):
+    for number, path in enumerate(_list_texts(folder)):
         if number == _LOOKED_AT:
             return False
         try:
@@ -56,7 +56,7 @@ def read_label_files(
     by_stem = {path.relative_to(images).with_suffix(""): path for path in listed}
     by_name = {stem.name: path for stem, path in by_stem.items()}
     labelled: set[Path] = set()
-    for file in sorted(Path(name) for name in walk_files(labels) if name.endswith(".txt")):
+    for file in _list_texts(labels):
         stem = file.relative_to(labels).with_suffix("")
         path = by_stem.get(stem) or by_name.get(stem.name)
         if path is None:
@@ -97,3 +97,7 @@ def are_numbers(words: Sequence[str]) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _list_texts(folder: Path) -> list[Path]:
+    return sorted(Path(name) for name in walk_files(folder) if name.endswith(".txt"))

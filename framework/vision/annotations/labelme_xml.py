@@ -12,6 +12,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
+from framework.core.disk import walk_files
 from framework.core.errors import FormatError, InputError
 from framework.vision.annotations.objects import (
     SUBSETS,
@@ -57,7 +58,7 @@ def read_labelme_xml(folder: Path, images_folder: Path | None = None) -> Annotat
     skipped: Counter[str] = Counter()
     problems: list[str] = []
     read = []
-    for xml in sorted(xmls.rglob("*.xml")):
+    for xml in sorted(Path(name) for name in walk_files(xmls) if name.endswith(".xml")):
         stem = xml.relative_to(xmls).with_suffix("")
         path = by_stem.get(stem) or by_stem.get(Path(stem.name)) or images / stem.with_suffix(".jpg")
         objects, size_hw = _read_file(xml, skipped, problems)
