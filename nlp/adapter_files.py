@@ -285,7 +285,7 @@ def _read_embedding_factors(
     model: Decoder, adapter: LoRA, arrays: Mapping[str, np.ndarray], path: Path
 ) -> tuple[LoRA, Mapping[str, np.ndarray]]:
     """LoRA of embeddings, within the whole embeddings that this adapter then saves: W + scale (B A)^T, of A [rank,
-    tokens] and B [width, rank]."""
+    tokens] and B [width, rank]; with DoRA, each of the `width` columns has the length that its magnitude says."""
     factors: dict[str, dict[str, np.ndarray]] = {}
     result: dict[str, np.ndarray] = {}
     for key, value in arrays.items():
@@ -302,18 +302,26 @@ def _read_embedding_factors(
         values, rank = _stored(model, name), adapter.rank_of(owner)
         allowed = {"A": (rank, values.shape[0]), "B": (values.shape[1], rank)}
         shapes = {letter: value.shape for letter, value in pair.items()}
-        if adapter.dora or shapes != allowed:
+        magnitudes = [one for one in result if _our_name(one) == f"{owner}.lora_magnitude"]
+        if adapter.dora:
+            allowed["magnitude"] = (values.shape[1],)
+            if magnitudes:
+                shapes["magnitude"] = np.shape(result[magnitudes[0]])
+        if shapes != allowed:
             raise WeightError(
                 "the adapter of an embedding does not fit the model",
                 where=f"{path}: {owner}",
-                received="DoRA" if adapter.dora else shapes,
-                allowed=f"LoRA, {allowed}",
+                received=shapes,
+                allowed=str(allowed),
             )
         key = next((one for one in result if _our_name(one) == name), _PREFIX + name)
         result[key] = (
             np.asarray(result.get(key, values), np.float32)
             + adapter.scale_of(owner) * (pair["B"] @ pair["A"]).T
         )
+        if adapter.dora:
+            (magnitude,) = (np.asarray(result.pop(one), np.float32) for one in magnitudes)
+            result[key] = result[key] * (magnitude / np.linalg.norm(result[key], axis=0))
         saved.append(re.escape(owner))
     return dataclasses.replace(adapter, modules_to_save=tuple(dict.fromkeys(saved))), result
 

@@ -252,6 +252,32 @@ def test_low_rank_adapters_of_embeddings(tied: bool, tmp_path: Path) -> None:
             read_adapter(base, peft_folder(tmp_path / "a", wrong, **settings))
 
 
+def test_dora_of_embeddings(tmp_path: Path) -> None:
+    """Each column of peft's DoRA of an embedding has the length of its magnitude (peft 0.21, DoraEmbeddingLayer)."""
+    base = build(dataclasses.replace(CONFIG, tie_embeddings=False)).eval()
+    name, rng = "model.embed_tokens.weight", np.random.default_rng(2)
+    before = np.array(dict(base.named_parameters())[name].value)
+    first, second = (rng.normal(size=shape).astype(np.float32) for shape in ((2, len(before)), (8, 2)))
+    magnitude = rng.uniform(1, 2, size=8).astype(np.float32)
+    key = "base_model.model.model.embed_tokens.lora_"
+    lengths = {
+        one.replace("lora_B.weight", "lora_magnitude_vector"): np.ones(len(value), np.float32)
+        for one, value in PEFT.items()
+        if one.endswith("lora_B.weight")
+    }
+    arrays = {**PEFT, **lengths, key + "embedding_A": first, key + "embedding_B": second}
+    settings = {"target_modules": ["q_proj", "embed_tokens"], "use_dora": True}
+    dora = {**arrays, key + "magnitude_vector": magnitude}
+    adapted = read_adapter(base, peft_folder(tmp_path / "a", dora, **settings))
+    changed = before + 6 / 2 * (second @ first).T
+    expected = changed * magnitude / np.sqrt((changed**2).sum(0))
+    ours = dict(adapted.named_parameters())[name].value
+    np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-6)
+    for wrong in ({**dora, key + "magnitude_vector": magnitude[1:]}, arrays):
+        with pytest.raises(WeightError, match="embedding does not fit"):
+            read_adapter(base, peft_folder(tmp_path / "a", wrong, **settings))
+
+
 def test_a_rank_that_is_left_out_is_peft_s(tmp_path: Path) -> None:
     (tmp_path / "adapter_config.json").write_text(
         json.dumps({"target_modules": ["q_proj"]}), encoding="utf-8"
