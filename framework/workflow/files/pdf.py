@@ -170,7 +170,7 @@ class PdfReader(contextlib.AbstractContextManager["PdfReader"]):
                     fix="print the document to a new PDF",
                 )
             form = getattr(self._document, "formenv", None)
-            return read_content(page, dpi or self.dpi, form, layers=self._layers)
+            return read_content(page, index % self._count, dpi or self.dpi, form, layers=self._layers)
 
     def page_size_hw(self, index: int) -> tuple[float, float]:
         """(height, width) of page `index` in points of 1/72 inch, as it is turned."""

@@ -1,5 +1,5 @@
-"""What a PDF page's annotations say: links, fields of forms with their values, text that was typed on the page, and
-strike-outs. All boxes are pixels of the rendered page.
+"""What a PDF page's annotations say: links, fields of forms with their values, text that was typed or stamped on the
+page, and strike-outs. All boxes are pixels of the rendered page.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from framework.workflow.files.pdf_appearances import draws_text, read_appearances
 from framework.workflow.files.pdf_handles import Handle
 from framework.workflow.files.pdf_matrix import Matrix, apply_boxes
 
@@ -38,10 +39,10 @@ class PageLink:
 
 @dataclass(frozen=True)
 class FormField:
-    """A field of a form, or text that was typed on the page ("free_text").
+    """A field of a form, or text that was typed or stamped on the page ("free_text").
 
     Attributes:
-        name: The field's full name, "" of text that was typed on the page.
+        name: The field's full name, "" of text that was typed or stamped on the page.
         label: What the form shows in place of the name, "" where it gives nothing.
         value: What was filled in, lines apart by newlines; of check boxes and radio buttons what they stand for.
         box: Where it stands.
@@ -68,11 +69,12 @@ class Annotations:
 
 
 def read_annotations(
-    page: PdfPage, to_pixels: Matrix, form: PdfFormEnv | None, warnings: list[str]
+    page: PdfPage, page_index: int, to_pixels: Matrix, form: PdfFormEnv | None, warnings: list[str]
 ) -> Annotations:
     """The annotations of an open pypdfium2 page. The caller holds PDFium's lock.
 
     Args:
+        page_index: The place of the page in its document.
         form: pypdfium2's form environment of the document; None where it has no form.
         warnings: Takes what was left out.
     """
@@ -87,6 +89,9 @@ def read_annotations(
     fields: list[FormField] = []
     strikes: list[tuple[float, float, float, float]] = []
     notes: list[str] = []
+    drawn: dict[
+        int, tuple[float, float, float, float]
+    ] = {}  # boxes of those whose text their appearances alone have
     for index in range(min(count, MAX_ANNOTATIONS)):
         annotation = raw.FPDFPage_GetAnnot(page.raw, index)
         if not annotation:
@@ -106,6 +111,12 @@ def read_annotations(
                 box = _areas(raw, annotation, to_pixels, quads=False)
                 if value.strip() and len(box):
                     fields.append(FormField("free_text", "", "", value, tuple(box[0].tolist())))
+                elif len(box) and draws_text(annotation):
+                    drawn[index] = tuple(box[0].tolist())
+            elif kind == raw.FPDF_ANNOT_STAMP and draws_text(annotation):
+                box = _areas(raw, annotation, to_pixels, quads=False)
+                if len(box):
+                    drawn[index] = tuple(box[0].tolist())
             elif kind == raw.FPDF_ANNOT_WIDGET and form is not None:
                 made = _widget(raw, form.raw, annotation, to_pixels)
                 if made is not None:
@@ -115,6 +126,11 @@ def read_annotations(
                 notes += [note] if note else []
         finally:
             raw.FPDFPage_CloseAnnot(annotation)
+    if drawn:
+        said = read_appearances(page, page_index, drawn, warnings)
+        for index, box in drawn.items():
+            if value := said.get(index):
+                fields.append(FormField("free_text", "", "", value, box))
     if notes:  # a reader's program shows them beside the page, when they are asked for
         first = notes[0] if len(notes[0]) <= NOTE_CHARS else notes[0][:NOTE_CHARS] + "…"
         warnings.append(f"notes of readers are not read as text: {len(notes):,}, the first of them {first!r}")

@@ -132,11 +132,12 @@ class PageContent:
 
 
 def read_content(
-    page: PdfPage, dpi: float, form: PdfFormEnv | None = None, *, layers: bool = False
+    page: PdfPage, page_index: int, dpi: float, form: PdfFormEnv | None = None, *, layers: bool = False
 ) -> PageContent:
     """The content of an open pypdfium2 page. The caller holds PDFium's lock.
 
     Args:
+        page_index: The place of the page in its document.
         form: pypdfium2's form environment of the document, where it has a form.
         layers: Whether forms of the document may be in layers that are switched off, which PDFium does not tell.
     """
@@ -166,7 +167,7 @@ def read_content(
         replace(text, unseen=unseen) if unseen.any() else text,
         paths,
         images,
-        read_annotations(page, to_pixels, form, warnings),
+        read_annotations(page, page_index, to_pixels, form, warnings),
         tuple(warnings),
     )
 

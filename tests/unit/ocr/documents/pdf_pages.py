@@ -18,14 +18,19 @@ class PdfPage:
     def __init__(self) -> None:
         self.commands: list[str] = []
         self.annotations: list[str] = []
+        self.appearances: dict[int, tuple[str, float, float]] = {}
 
     def raw(self, command: str) -> PdfPage:
         """Operators as they stand, y upwards."""
         self.commands.append(command)
         return self
 
-    def annotate(self, x0: float, y0: float, x1: float, y1: float, body: str) -> PdfPage:
-        """An annotation: what is in its dictionary besides its box."""
+    def annotate(self, x0: float, y0: float, x1: float, y1: float, body: str, drawn: str = "") -> PdfPage:
+        """An annotation: what is in its dictionary besides its box, and the operators that draw it, from its lower left
+        corner upwards.
+        """
+        if drawn:
+            self.appearances[len(self.annotations)] = drawn, x1 - x0, y1 - y0
         self.annotations.append(f"/Type /Annot /Rect [{x0} {HEIGHT - y1} {x1} {HEIGHT - y0}] /F 4 {body}")
         return self
 
@@ -84,7 +89,14 @@ def make_pdf(*pages: PdfPage, rotate: int = 0, form: str = "") -> bytes:
     kids: list[int] = []
     widgets: list[int] = []
     for page in pages:
-        annotations = [pdf.add(f"<< {body} >>") for body in page.annotations]
+        bodies = list(page.annotations)
+        for number, (drawn, width, height) in page.appearances.items():
+            form_of = f"/Type /XObject /Subtype /Form /BBox [0 0 {width} {height}]"
+            stream = pdf.add_stream(
+                f"{form_of} /Resources << /Font << {fonts} >> >>", drawn.encode("latin-1")
+            )
+            bodies[number] += f" /AP << /N {stream} 0 R >>"
+        annotations = [pdf.add(f"<< {body} >>") for body in bodies]
         widgets += [n for n, body in zip(annotations, page.annotations, strict=True) if "/Widget" in body]
         content = pdf.add_stream("", "\n".join(page.commands).encode("latin-1"))
         kids.append(

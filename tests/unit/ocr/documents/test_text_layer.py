@@ -327,6 +327,34 @@ def test_what_was_filled_into_a_form():
     assert Page.from_dict(found.pages[0].to_dict()).fields == found.pages[0].fields
 
 
+def test_text_that_was_stamped_on_a_page():
+    stamp = (
+        "0 0 120 40 re S BT /Bold 14 Tf 8 24 Td (APPROVED) Tj /Regular 7 Tf 0 -14 Td (by J. Doe, 4 May) Tj ET"
+    )
+    page = PdfPage().text(30, 50, "The sum of all parts").text(30, 70, "is said to be the whole")
+    page.annotate(220, 100, 340, 140, "/Subtype /Stamp /Contents (a note)", stamp)
+    page.annotate(220, 160, 340, 200, "/Subtype /Stamp", "0 0 120 40 re S")
+    page.annotate(220, 210, 340, 230, "/Subtype /FreeText", "BT /Regular 10 Tf 4 6 Td (typed beside) Tj ET")
+    first = PdfPage().text(30, 50, "Another page")
+    found = read(first, page).pages
+    # as PDFium reads the page when its annotations are drawn into it
+    assert [line.text for line in found[1].lines] == [
+        "The sum of all parts",
+        "is said to be the whole",
+        "APPROVED",
+        "by J. Doe, 4 May",
+        "typed beside",
+    ]
+    stamped = {line.text: line.polygon for line in found[1].lines}
+    scale = found[1].width / 400
+    (left, top), _, (right, bottom), _ = stamped["APPROVED"]
+    assert 220 * scale <= left < right <= 340 * scale and 100 * scale <= top < bottom <= 140 * scale
+    assert found[1].fields == () and [line.text for line in found[0].lines] == ["Another page"]
+    with PdfReader(make_pdf(first, page), dpi=72) as reader:  # the document stays as it was
+        assert reader.content(1).annotations.fields == reader.content(1).annotations.fields
+        assert "APPROVED" not in "".join(reader.content(-1).text.text)
+
+
 def test_notes_of_readers_are_named():
     page = PdfPage().text(20, 40, "The sum of all parts")
     page.annotate(200, 30, 220, 50, "/Subtype /Text /Contents (Check\nthe sum)")
