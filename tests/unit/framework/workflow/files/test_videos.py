@@ -35,8 +35,8 @@ class Level(ImageResult):
 class Events:
     """A line for each frame, and how many there were."""
 
-    def __init__(self, stem: str, frame_rate: float, stride: int) -> None:
-        self.name, self.head, self.count = f"{stem}_events.csv", f"{frame_rate:g} {stride}\n", 0
+    def __init__(self, stem: str, stride: int) -> None:
+        self.name, self.head, self.count = f"{stem}_events.csv", f"{stride}\n", 0
 
     @property
     def tail(self) -> str:
@@ -62,8 +62,8 @@ class Levels(VisionPredictor[Level]):
     def to_text(self, result: Level, suffix: str) -> str:
         return f"{result.level // 10}{suffix}\n"
 
-    def event_writer(self, stem: str, frame_rate: float, stride: int = 1) -> Events:
-        return Events(stem, frame_rate, stride)
+    def event_writer(self, stem: str, stride: int = 1) -> Events:
+        return Events(stem, stride)
 
 
 def clip(path: Path) -> Path:
@@ -81,7 +81,7 @@ def test_every_fourth_frame_with_texts_and_events(tmp_path: Path) -> None:
     assert [(line["frame"], line["time"], line["level"] // 10) for line in lines] == [
         *((0, 0, 0), (4, 0.333, 8), (8, 0.667, 16))
     ]
-    assert (tmp_path / "out/a_events.csv").read_text(encoding="utf-8") == "3 4\n0 0\n1 8\n2 16\n3\n"
+    assert (tmp_path / "out/a_events.csv").read_text(encoding="utf-8") == "4\n0 0\n1 8\n2 16\n3\n"
     names = sorted(path.name for path in (tmp_path / "out/labels").iterdir())
     assert names == ["a_1.txt", "a_5.txt", "a_9.txt"] and "3 frames" in report.summary()
     assert (tmp_path / "out/labels/a_5.txt").read_text(encoding="utf-8") == "8.txt\n"
