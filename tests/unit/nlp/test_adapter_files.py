@@ -189,17 +189,19 @@ def test_ranks_are_checked_before_layers_are_made(model, tmp_path: Path, setting
 
 
 @pytest.mark.parametrize(
-    "chosen",
+    "adapted_names",
     [
         {"layers_to_transform": [0], "layers_pattern": "layers"},
         {"exclude_modules": ["layers.1.self_attn.q_proj"]},
         {"exclude_modules": r".*\.layers\.1\..*"},
     ],
 )
-def test_layers_that_settings_choose_are_those_of_the_file(chosen: dict[str, object], tmp_path: Path) -> None:
+def test_layers_that_settings_choose_are_those_of_the_file(
+    adapted_names: dict[str, object], tmp_path: Path
+) -> None:
     """peft tells them by numbers of layers, names or an expression: what it wrote is what there is."""
     deeper = build(dataclasses.replace(CONFIG, num_layers=2)).eval()
-    adapted = read_adapter(deeper, peft_folder(tmp_path / "a", PEFT, **chosen))
+    adapted = read_adapter(deeper, peft_folder(tmp_path / "a", PEFT, **adapted_names))
     layers = [name for name, _ in adapted.named_parameters() if name.endswith("lora_A")]
     assert layers == [f"{Q}.lora_A"] and not np.allclose(adapted(IDS), deeper(IDS))
     again = read_adapter(deeper, save_adapter(adapted, tmp_path / "b"))
