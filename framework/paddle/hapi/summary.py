@@ -14,6 +14,7 @@ from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel import tape
 from framework.paddle._kernel.arguments import Integers
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
+from framework.paddle.hapi.static_flops import Table
 from framework.paddle.jit.spec import InputSpec
 from framework.paddle.nn.layer import Layer
 
@@ -243,23 +244,11 @@ def flops(
     total = sum(row[0] for row in found.values())
     parameters = sum(row[3] for row in found.values())
     if print_detail:
-        rows = [(layer.full_name(), *found[id(layer)]) for _, layer in leaves if id(layer) in found]
-        _print_details([(n, str(i), str(o), str(p), str(ops)) for n, ops, i, o, p in rows])
+        table = Table(("Layer Name", "Input Shape", "Output Shape", "Params", "Flops"))
+        for _, layer in leaves:
+            if id(layer) in found:
+                operations, shape, result, count = found[id(layer)]
+                table.add_row((layer.full_name(), shape, result, count, operations))
+        table.print_table()
     print(f"Total Flops: {total}     Total Params: {parameters}")
     return total
-
-
-def _print_details(rows: Sequence[Sequence[str]]) -> None:
-    titles = ("Layer Name", "Input Shape", "Output Shape", "Params", "Flops")
-    widths = [max(len(row[i]) for row in (titles, *rows)) + 2 for i in range(5)]
-    rule = "+" + "+".join("-" * width for width in widths) + "+"
-    print(rule)
-    for row in (titles, *rows):
-        cells = [
-            " " * ((width - len(part) + 1) // 2) + part + " " * ((width - len(part)) // 2)
-            for part, width in zip(row, widths, strict=True)
-        ]
-        print("|" + "|".join(cells) + "|")
-        if row is titles:
-            print(rule)
-    print(rule)

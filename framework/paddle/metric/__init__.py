@@ -110,7 +110,10 @@ class _Checked:
         for what, value in (("preds", preds), ("labels", labels)):
             if not isinstance(value, Tensor | np.ndarray | np.generic):
                 raise ValueError(f"{what} must be a Tensor or an array, received {type(value).__name__}")
-        super().update(np.asarray(preds), np.asarray(labels))  # type: ignore[misc]
+        super().update(self._rounded(np.asarray(preds)), np.asarray(labels))  # type: ignore[misc]
+
+    def _rounded(self, preds: np.ndarray) -> np.ndarray:
+        return preds
 
 
 class Precision(_Checked, core.Precision):
@@ -121,10 +124,13 @@ class Precision(_Checked, core.Precision):
 
 
 class Recall(_Checked, core.Recall):
-    """The share of the positives that were found; a prediction is positive from 0.5 up."""
+    """The share of the positives that were found; a prediction is positive above 0.5, as in Paddle."""
 
     def __init__(self, name: str = "recall", *args: object, **kwargs: object) -> None:
         super().__init__(name)
+
+    def _rounded(self, preds: np.ndarray) -> np.ndarray:
+        return np.rint(preds)  # 0.5 to the even 0; Precision rounds it up
 
 
 class Auc(_Checked, core.Auc):

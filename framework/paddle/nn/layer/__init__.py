@@ -459,7 +459,8 @@ def _check_name(layer: Layer, name: str, kind: Mapping[str, object], what: str, 
         )
     if not name:
         raise KeyError(f"The name of {what} can not be empty")
-    if name not in kind and name in layer.__dict__:
+    # Paddle lets a sublayer have the name of an attribute; the attribute is what is read by that name then.
+    if not dots and name not in kind and hasattr(layer, name):
         raise KeyError(f"{type(layer).__name__}: attribute {name!r} already exists")
 
 

@@ -117,7 +117,7 @@ def remove_weight_norm(layer: Layer, name: str = "weight") -> Layer:
     assert direction is not None
     for part in ("g", "v"):
         del layer._parameters[f"{name}_{part}"]
-    layer.add_parameter(name, _like(direction, value))
+    layer._parameters[name] = _like(direction, value)  # the name is that of the computed weight until now
     return layer
 
 

@@ -147,6 +147,10 @@ def test_summary_and_flops(capsys):
     assert "[[1, 3, 8, 8]]" in text and "Total params: 112" in text
     assert paddle.flops(network, [1, 3, 8, 8]) == 4 * 6 * 6 * (3 * 9 + 1)
     assert network.training and not network[0]._forward_post_hooks
+    paddle.flops(network, [1, 3, 8, 8], print_detail=True)
+    table = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
+    assert table[0].endswith("| Input Shape  | Output Shape | Params | Flops |")
+    assert table[1].endswith("| [1, 3, 8, 8] | [1, 4, 6, 6] |  112   |  4032 |")
 
 
 def test_settings_are_checked():

@@ -118,6 +118,14 @@ def test_metrics():
         found = kind()
         found.update(scores, truth)
         assert found.accumulate() == expected
+    halves = (
+        np.array([0.6, 0.5]),
+        np.array([1, 1]),
+    )  # Paddle counts 0.5 as positive in the one, not in the other
+    for kind, expected in ((metric.Precision, 1.0), (metric.Recall, 0.5)):
+        found = kind()
+        found.update(*halves)
+        assert found.accumulate() == expected
     auc = metric.Auc()
     auc.update(np.stack([1 - scores, scores], 1), truth)
     assert auc.accumulate() == pytest.approx(0.5)

@@ -233,6 +233,19 @@ def test_buffers_are_no_parameters_and_have_names() -> None:
         layer.register_buffer("a.b", paddle.ones([1]))
     with pytest.raises(TypeError, match=r"buffer should be a Paddle\.Tensor"):
         layer.register_buffer("other", layer.weight)
+    holder = paddle.nn.Sequential(paddle.nn.ReLU())
+    for name in ("0", "forward"):
+        with pytest.raises(KeyError, match=f"'{name}' already exists"):
+            holder.register_buffer(name, paddle.ones([1]))
+        with pytest.raises(KeyError, match=f"'{name}' already exists"):
+            holder.add_parameter(name, layer.weight)
+
+
+def test_a_sublayer_may_have_the_name_of_an_attribute() -> None:
+    layer = paddle.nn.Layer()
+    layer.head = None
+    assert layer.add_sublayer("head", paddle.nn.Linear(1, 1)) is layer.sublayers()[0]
+    assert layer.head is None and list(layer.state_dict()) == ["head.weight", "head.bias"]
 
 
 def test_tuning_is_recorded() -> None:
