@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from types import FrameType
 
 import uvicorn
@@ -102,6 +103,8 @@ def serve(settings: ServerSettings) -> int:
 
     Raises: ConfigError: the address is taken, or a file of keys or certificates cannot be read.
     """
+    if settings.tls_key is not None:
+        _check_key(settings.tls_key)
     set_up_logs(settings.log_format)
     keys = read_keys(settings)
     sock = open_socket(settings.host, settings.port)
@@ -174,6 +177,18 @@ def run_server(settings: ServerSettings, sock: socket.socket, opens_first: bool 
             raise error
         log.error("a model cannot be opened: %s", error)
     return _FAILED if server.failures else 0
+
+
+def _check_key(path: Path) -> None:
+    """Raises: ConfigError, where the key needs a password: OpenSSL would ask a terminal, and containers have none."""
+    with contextlib.suppress(OSError):  # which is said where it is loaded
+        if b"ENCRYPTED" in path.read_bytes():
+            raise ConfigError(
+                "the key needs a password, which the server cannot ask for",
+                where=path,
+                allowed="a PEM file without one, which only the server's user may read",
+                fix=f"openssl pkey -in {path} -out plain.pem",
+            )
 
 
 # -- several processes -------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from framework.core.errors import ConfigError, OarError
 from framework.serving import fetch as fetch_module
 from framework.serving.errors import BadRequestError, ForbiddenError, TooLargeError
 from framework.serving.fetch import check_address, fetch
+from framework.serving.server import serve
 from framework.serving.settings import Limits, ModelSettings, ServerSettings, load_settings
 from tests.unit.framework.serving.conftest import Start
 from tests.unit.framework.serving.test_predict import pdf
@@ -125,6 +126,15 @@ def test_keys(start: Start, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     assert client.get("/healthz").status_code == client.get("/readyz").status_code == 200
     assert client.get("/metrics").status_code == 401
     assert "four" not in repr(client.app.state.store.settings)
+
+
+@pytest.mark.parametrize(
+    "head", ["ENCRYPTED PRIVATE KEY-----", "RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED"]
+)
+def test_a_key_with_a_password_is_refused_and_nothing_asks_for_it(head: str, tmp_path: Path) -> None:
+    (tmp_path / "key.pem").write_text(f"-----BEGIN {head}\n", encoding="ascii")
+    with pytest.raises(ConfigError, match=r"key.pem: the key needs a password"):
+        serve(ServerSettings(tls_cert=tmp_path / "cert.pem", tls_key=tmp_path / "key.pem"))
 
 
 def test_request_ids_and_logs(start: Start, caplog: pytest.LogCaptureFixture) -> None:

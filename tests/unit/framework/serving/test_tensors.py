@@ -60,7 +60,7 @@ def test_lists_may_leave_out_levels_of_the_shape(nested: tuple[int, ...]) -> Non
 
 @pytest.mark.parametrize("nested", [(2, 4, 3), (3, 2, 4), (4, 3, 2), (3, 8), (8, 3)])
 def test_lists_with_axes_in_another_order_are_refused(nested: tuple[int, ...]) -> None:
-    """They were read as if they were flat, so that the model ran on a picture that nobody sent."""
+    """They were read as if they were flat, so that the model ran on an image that nobody sent."""
     values = np.zeros(nested).tolist()
     with pytest.raises(InputError, match="lists of " + " x ".join(map(str, nested))):
         read({"inputs": [tensor(shape=[2, 3, 4], data=values)]})
