@@ -21,7 +21,7 @@ _EXTENDED = re.compile(rb";\s*filename\*\s*=\s*\"?([\w!#$%&+^`{}~-]*)'[^']*'([^;
 _FILE_TYPE = re.compile(rb"\s*(?:image/|application/(?:octet-stream|pdf)\b)", re.IGNORECASE)
 _TEXT_TYPE = re.compile(rb"\s*text/", re.IGNORECASE)
 _PLAIN = re.compile(rb";\s*filename\s*=", re.IGNORECASE)
-_SHOWN = 80  # bytes of a body, in errors
+_ERROR_BYTES = 80  # bytes of a body, in errors
 _BREAKS = b" \t\r\n"  # between the lines of base64
 
 
@@ -98,7 +98,7 @@ async def _without_preamble(stream: AsyncIterator[bytes], content_type: str) -> 
     delimiter = b"\n--" + parameters.get(b"boundary", b"")
     beginning, searched = b"", b"\n"  # the first line is one, too
     async for portion in stream:
-        beginning = beginning or portion[:_SHOWN]
+        beginning = beginning or portion[:_ERROR_BYTES]
         searched += portion
         if (start := searched.find(delimiter)) >= 0:
             yield searched[start + 1 :]
@@ -109,7 +109,7 @@ async def _without_preamble(stream: AsyncIterator[bytes], content_type: str) -> 
             raise BadRequestError(
                 "the form has no part: its boundary is not in the body",
                 received=f"{beginning!r}…",
-                allowed=f"{delimiter[1:].decode('latin-1')[:_SHOWN]}, as the Content-Type says",
+                allowed=f"{delimiter[1:].decode('latin-1')[:_ERROR_BYTES]}, as the Content-Type says",
                 fix="leave Content-Type to the client's library, which chooses the boundary",
             )
     async for portion in stream:

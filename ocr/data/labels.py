@@ -68,7 +68,9 @@ def read_page_labels(path: Path, bad_lines: BadLines = "error") -> list[PageLabe
         image, tab, text = line.partition("\t")
         try:
             listed = json.loads(text) if tab and image else None
-            regions = tuple(make_region(one["points"], _said(one["transcription"])) for one in listed or ())
+            regions = tuple(
+                make_region(one["points"], _read_transcription(one["transcription"])) for one in listed or ()
+            )
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise bad_line(place, line, f'image<tab>[{{"transcription": …, "points": …}}]; {error}') from None
         if not isinstance(listed, list):
@@ -85,7 +87,7 @@ def read_page_labels(path: Path, bad_lines: BadLines = "error") -> list[PageLabe
     return pages
 
 
-def _said(transcription: object) -> str:
+def _read_transcription(transcription: object) -> str:
     return "" if transcription is None else str(transcription)
 
 

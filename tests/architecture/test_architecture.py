@@ -186,6 +186,7 @@ ONLY_HERE = {
     ),
     "fastapi": ("framework/serving/",),
     "starlette": ("framework/serving/",),
+    "python_multipart": ("framework/serving/",),
     "uvicorn": ("framework/serving/",),
     "h11": ("framework/serving/",),
     "httptools": ("framework/serving/",),

@@ -127,9 +127,9 @@ def read_annotations(
         finally:
             raw.FPDFPage_CloseAnnot(annotation)
     if drawn:
-        said = read_appearances(page, page_index, drawn, warnings)
+        texts = read_appearances(page, page_index, drawn, warnings)
         for index, box in drawn.items():
-            if value := said.get(index):
+            if value := texts.get(index):
                 fields.append(FormField("free_text", "", "", value, box))
     if notes:  # a reader's program shows them beside the page, when they are asked for
         first = notes[0] if len(notes[0]) <= NOTE_CHARS else notes[0][:NOTE_CHARS] + "…"

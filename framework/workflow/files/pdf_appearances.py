@@ -61,7 +61,7 @@ def read_appearances(
         raw.FPDFPage_Flatten(drawn.raw, raw.FLAT_NORMALDISPLAY)
         drawn.close()  # text of the page as it is now is that of one that is opened again
         textpage = copy[0].get_textpage()
-        found = {index: textpage.get_text_bounded(*area)[:MAX_CHARS] for index, area in areas.items()}
+        texts = {index: textpage.get_text_bounded(*area)[:MAX_CHARS] for index, area in areas.items()}
     except PdfiumError as error:
         warnings.append(f"text of {len(indexes):,} stamps is not read: {error}")
         return {}
@@ -69,5 +69,5 @@ def read_appearances(
         copy.close()
     return {
         index: "\n".join(line.strip() for line in text.splitlines() if line.strip())
-        for index, text in found.items()
+        for index, text in texts.items()
     }
