@@ -51,9 +51,8 @@ class Gate:
             await self.app(scope, receive, send)
             return
         state = scope.setdefault("state", {})
-        if (
-            scope["method"] == "HEAD"
-        ):  # every GET has one: load balancers and monitors look so. RFC 9110, 9.3.2
+        if scope["method"] == "HEAD":
+            # Every GET has one: load balancers and monitors look so. RFC 9110, 9.3.2
             state["is_head"], scope, send = True, {**scope, "method": "GET"}, _without_body(send)
         scope["path"] = plain_path(scope["path"], self.store.settings.root_path)
         if (refusal := self._admission.refuse(scope["path"], scope["headers"])) is not None:

@@ -9,10 +9,8 @@ from dataclasses import replace
 from ocr.results.geometry import line_box
 from ocr.text.rows import Row
 
-APART, LEVEL = (
-    0.5,
-    0.5,
-)  # of the type's size: the least white behind a mark; how far the texts of a list begin apart
+# Of the type's size: the least white behind a mark; how far the texts of a list begin apart.
+APART, LEVEL = 0.5, 0.5
 FROM_ONE, FROM_OTHERS = 2, 3  # items, at least, of a list that begins with its first number, and of others
 _ROMANS = ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x", "xi", "xii")
 _MARK = re.compile(r"\d{1,2}|[a-zA-Z]|[ivx]{2,4}")
@@ -31,9 +29,8 @@ def mark_counted_items(rows: Sequence[Row]) -> list[Row]:
     ]
     counted: set[int] = set()
     for values in (_numbers, _letters, _romans):
-        lists: list[
-            list[tuple[int, int, float]]
-        ] = []  # the row's number, the mark's value, where its text begins
+        # Of each item the row's number, the mark's value, and where its text begins.
+        lists: list[list[tuple[int, int, float]]] = []
         for number, mark, left in candidates:
             value = values(mark)
             if value is None:

@@ -153,9 +153,8 @@ def _iq4_xs(blocks: np.ndarray) -> np.ndarray:
     return (step[..., None] * levels).reshape(-1, 256)
 
 
-_HALF_E2M1 = np.array(
-    (0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12), np.float32
-)  # twice E2M1's numbers
+# Twice E2M1's numbers.
+_HALF_E2M1 = np.array((0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12), np.float32)
 
 
 def _mxfp4(blocks: np.ndarray) -> np.ndarray:

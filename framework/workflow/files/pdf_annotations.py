@@ -89,9 +89,8 @@ def read_annotations(
     fields: list[FormField] = []
     strikes: list[tuple[float, float, float, float]] = []
     notes: list[str] = []
-    drawn: dict[
-        int, tuple[float, float, float, float]
-    ] = {}  # boxes of those whose text their appearances alone have
+    # Boxes of those whose text their appearances alone have.
+    drawn: dict[int, tuple[float, float, float, float]] = {}
     for index in range(min(count, MAX_ANNOTATIONS)):
         annotation = raw.FPDFPage_GetAnnot(page.raw, index)
         if not annotation:

@@ -25,13 +25,18 @@ def format_numbers(call: Call, x: Item) -> np.ndarray:
 
 def parse_numbers(call: Call, x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Text as numbers; of a whole number what stands at the beginning. Raises: InputError, where there is none."""
+    is_whole = dtype.kind not in "fV"
     numbers: list[float] = []
     for text in x.ravel().tolist():
-        whole = _WHOLE.match(text)
         try:
-            numbers.append(float(text) if dtype.kind in "fV" else int(whole.group(1)))  # type: ignore[union-attr]
-        except (ValueError, AttributeError):
+            if not is_whole:
+                numbers.append(float(text))
+            elif match := _WHOLE.match(text):
+                numbers.append(int(match.group(1)))
+            else:
+                raise ValueError
+        except ValueError:
             raise call.error(
                 "this text is no number", InputError, received=repr(text[:50]), fix=None
             ) from None
-    return np.asarray(numbers, np.float64 if dtype.kind in "fV" else np.int64).reshape(x.shape).astype(dtype)
+    return np.asarray(numbers, np.int64 if is_whole else np.float64).reshape(x.shape).astype(dtype)
