@@ -1,9 +1,8 @@
 """Linear maps whose weights are whole numbers of 8 or 4 bits.
 
 On a CPU inputs are rounded to int8 too, by the largest magnitude of each row, and the products are of whole numbers. A
-product of one row is never made there: XLA's path for one row widens the whole weight to float32 first (one row against
-4096x4096: 45 to 57 ms; two rows 2.5 to 5.3, jax 0.10.2, 2 cores with AVX-512 VNNI). On a GPU weights are widened inside
-the product and inputs stay as they are.
+product of one row is never made there (`products.weight_first`). On a GPU weights are widened inside the product and
+inputs stay as they are.
 
 Gradients are those of the map with the weights as they are rounded, and of the inputs only.
 """
@@ -16,6 +15,7 @@ from jax import lax
 
 from framework.core.errors import ShapeError
 from framework.nn.functional.lowering import choose, jitted, platform
+from framework.nn.functional.products import weight_first
 
 LEVELS = 127
 """Of int8, on each side of zero."""
@@ -30,23 +30,12 @@ def quantize_rows(x: jax.Array, axis: int = -1) -> tuple[jax.Array, jax.Array]:
     return jnp.round(steps).astype(jnp.int8), scale
 
 
-def _two_rows(x: jax.Array) -> jax.Array:
-    """x [M, ...] with a row of zeros behind it where M is 1, or is not known yet."""
-    rows = x.shape[0]
-    if isinstance(rows, int) and rows != 1:
-        return x
-    return jnp.concatenate([x, jnp.zeros_like(x[:1])])
-
-
 # -- 8 bits -----------------------------------------------------------------------------------------------------------
 
 
 def _int8_cpu(x: jax.Array, weight: jax.Array, scale: jax.Array) -> jax.Array:
     levels, steps = quantize_rows(x)
-    sums = lax.dot_general(
-        _two_rows(levels), weight, (((1,), (1,)), ((), ())), preferred_element_type=jnp.int32
-    )
-    return sums[: x.shape[0]].astype(jnp.float32) * steps[:, None] * scale
+    return weight_first(levels, weight, jnp.int32).astype(jnp.float32) * steps[:, None] * scale
 
 
 def _int8_plain(x: jax.Array, weight: jax.Array, scale: jax.Array) -> jax.Array:
@@ -113,20 +102,16 @@ def _int4_cpu(x: jax.Array, weight: jax.Array, scale: jax.Array, zero: jax.Array
     0.37 and float32 0.7; all groups in one batched product take 11."""
     rows, groups = x.shape[0], weight.shape[0]
     levels, steps = quantize_rows(x.reshape(rows, groups, -1))
-    padded = _two_rows(levels).transpose(1, 0, 2)
-    steps = _two_rows(steps).T  # [groups, rows]
+    levels, steps = levels.transpose(1, 0, 2), steps.T  # [groups, rows, size], [groups, rows]
 
     def add(total: jax.Array, group: tuple[jax.Array, ...]) -> tuple[jax.Array, None]:
         levels, steps, packed, scale, zero = group
-        sums = lax.dot_general(
-            levels, unpack_int4(packed), (((1,), (1,)), ((), ())), preferred_element_type=jnp.int32
-        )
+        sums = weight_first(levels, unpack_int4(packed), jnp.int32)
         shift = levels.astype(jnp.int32).sum(-1, keepdims=True).astype(jnp.float32)
         return total + (sums.astype(jnp.float32) - shift * zero) * scale * steps[:, None], None
 
-    start = jnp.zeros((padded.shape[1], weight.shape[1]), jnp.float32)
-    total, _ = lax.scan(add, start, (padded, steps, weight, scale, zero.astype(jnp.float32)))
-    return total[:rows]
+    start = jnp.zeros((rows, weight.shape[1]), jnp.float32)
+    return lax.scan(add, start, (levels, steps, weight, scale, zero.astype(jnp.float32)))[0]
 
 
 def _int4_plain(x: jax.Array, weight: jax.Array, scale: jax.Array, zero: jax.Array) -> jax.Array:
