@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from framework.serving.errors import BadRequestError
 from framework.serving.images import Upload
@@ -313,6 +314,33 @@ def test_models_and_paths(start: Start) -> None:
     metrics = client.get("/metrics").text
     assert 'oar_requests_total{model="tiny",route="/v1/models/{name}:predict",status="405"}' not in metrics
     assert 'oar_model_ready{model="tiny"} 1.0' in metrics
+
+
+@pytest.mark.parametrize(
+    ("accept", "media_type", "last"),
+    [
+        ("*/*", "text/plain; version=0.0.4", ""),
+        (
+            "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+            "application/openmetrics-text; version=1.0.0",
+            "# EOF\n",
+        ),
+    ],
+)
+def test_metrics_are_written_as_the_scraper_reads_them(
+    start: Start, accept: str, media_type: str, last: str
+) -> None:
+    client = start()
+    client.post(URL, content=png(1))
+    answer = client.get("/metrics", headers={"Accept": accept})
+    assert answer.headers["content-type"].startswith(media_type) and answer.headers["vary"] == "Accept"
+    assert answer.text.endswith("# EOF\n") == bool(last)
+    assert (
+        'oar_requests_total{model="tiny",route="/v1/models/{name}:predict",status="200"} 1.0' in answer.text
+    )
+    if last:
+        parsed = {family.name for family in text_string_to_metric_families(answer.text)}
+        assert {"oar_requests", "oar_request_seconds", "oar_model_ready"} <= parsed
 
 
 def test_names_of_files_are_names_alone() -> None:
