@@ -350,6 +350,17 @@ def _read_numbers(data: object, dtype: np.dtype, shape: tuple[int, ...], where: 
     return _convert(values, dtype, where).reshape(shape)
 
 
+def read_nested(data: object, dtype: np.dtype, where: str) -> np.ndarray:
+    """The array of nested lists, whose shape is theirs. Raises: InputError, where they are of different lengths, or a
+    value is not of the datatype."""
+    if not isinstance(data, list):
+        raise InputError(
+            "the input is no list", where=where, received=_kind(data), allowed="a value of each sample"
+        )
+    values, sizes = _flatten(data, where)
+    return _convert(values, dtype, where).reshape(sizes)
+
+
 def _flatten(data: list[object], where: str) -> tuple[list[object], list[int]]:
     """The values of nested lists, row by row, and the size of each level.
 
@@ -409,6 +420,15 @@ def _fits(value: float, dtype: np.dtype) -> bool:
 
 def _numbers(array: np.ndarray, name: str) -> list[JSON]:
     """The values row by row, as numbers of JSON."""
+    return cast("list[JSON]", _as_numbers(array, name).ravel().tolist())
+
+
+def nested_numbers(array: np.ndarray, name: str) -> JSON:
+    """The values as nested lists of numbers of JSON. Raises: InputError, where one is NaN or infinite."""
+    return cast("JSON", _as_numbers(array, name).tolist())
+
+
+def _as_numbers(array: np.ndarray, name: str) -> np.ndarray:
     if array.dtype.kind not in "biu":
         array = array.astype(np.float64 if array.dtype == np.float64 else np.float32)
         if not np.isfinite(array).all():
@@ -416,9 +436,9 @@ def _numbers(array: np.ndarray, name: str) -> list[JSON]:
                 "JSON has no NaN and no infinity, and the output has some",
                 where=f"output {name!r}",
                 received=f"{int((~np.isfinite(array)).sum())} of {array.size} values",
-                fix='ask for its bytes: "parameters": {"binary_data": true}',
+                fix='ask for its bytes at /v2/models/<name>/infer: "parameters": {"binary_data": true}',
             )
-    return cast("list[JSON]", array.ravel().tolist())
+    return array
 
 
 def _read_outputs(outputs: object, names: Sequence[str], binary: bool) -> tuple[OutputRequest, ...] | None:

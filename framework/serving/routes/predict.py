@@ -28,7 +28,9 @@ from framework.serving.formats import (
 from framework.serving.images import PageFailure, PageReader, Upload, open_upload, predict_pages
 from framework.serving.models import ModelStore, ServedModel
 from framework.serving.request_body import PredictRequest, read_request
+from framework.serving.request_tables import TensorTable, read_tensors, wrap_entries, write_tensors
 from framework.serving.routes.direct import DirectRoute
+from framework.serving.tensor_models import find_tensor_model
 from framework.vision import image as vision_image
 from framework.workflow.domain.predictor import LanguagePredictor
 from framework.workflow.domain.result import ImageResult, Result
@@ -56,7 +58,8 @@ async def predict(request: Request, name: str) -> Response:
 
     The body is a file as it is, multipart/form-data, or JSON: {"image": base64}, {"url": address}, {"text": text} or
     {"inputs": [...]} of several, with {"options": {...}}; {"instances": [...]} is answered with {"predictions": [...]},
-    as KServe's and TensorFlow Serving's first protocol has it. `?format=` or `Accept` choose what comes back.
+    {"inputs": {name: [...]}} with {"outputs": {...}}, as TensorFlow Serving has it: numbers there are tensors of the
+    program. `?format=` or `Accept` choose what comes back.
     """
     store: ModelStore = request.app.state.store
     model = store.get(name)
@@ -65,6 +68,10 @@ async def predict(request: Request, name: str) -> Response:
         version = model.version
         resources.enter_context(model.batcher.admit())
         work = await read_request(request, model, store)
+        if work.tensors is not None:
+            answer = await _run_tensors(store, model, work.tensors, work.timeout)
+            await resources.aclose()
+            return answer
         predictor = await model.predictor_of(work.options)
         accept, output = request.headers.get("accept"), None
         if not takes_any(work.format, accept):
@@ -78,6 +85,17 @@ async def predict(request: Request, name: str) -> Response:
     return answer
 
 
+async def _run_tensors(
+    store: ModelStore, model: ServedModel, table: TensorTable, timeout: float | None
+) -> Response:
+    """The outputs of the model's program for inputs of numbers."""
+    program = await model.in_thread(lambda: find_tensor_model(store, model.name))
+    inputs = await model.in_thread(lambda: read_tensors(table, program.engine.inputs))
+    outputs = await program.infer(inputs, model.deadline(timeout))
+    content = await model.in_thread(lambda: to_line(write_tensors(table, outputs)))
+    return Response(content, media_type=JSON_TYPE)
+
+
 async def _answer(
     model: ServedModel, work: PredictRequest, output: OutputFormat | None, resources: AsyncExitStack
 ) -> Response:
@@ -86,9 +104,9 @@ async def _answer(
             raise UnsupportedError(
                 "several inputs are answered with JSON", received=output.name, allowed="json, ndjson"
             )
-        if work.instances:
+        if work.envelope is not None:
             entries = [entry async for entry in _predict_all(model, work)]
-            return Response(to_line({"predictions": entries}), media_type=JSON_TYPE)
+            return Response(to_line(wrap_entries(work.envelope, entries, work.batched)), media_type=JSON_TYPE)
         return await _deliver(_predict_all(model, work), output, resources)
     (only,) = work.inputs
     if not isinstance(only, Upload):
@@ -170,7 +188,7 @@ async def _predict_all(model: ServedModel, work: PredictRequest) -> AsyncIterato
                 async for entry in _page_lines(pages, model, work):
                     yield entry
         except OarError as error:
-            if work.instances:
+            if work.envelope is not None:
                 raise
             yield {"input": number, **error_body(error)}
 
