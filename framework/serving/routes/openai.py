@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 from framework.core.errors import ConfigError, FormatError, InputError, MissingExtraError, OarError
 from framework.core.types import JSON
 from framework.serving.errors import BadRequestError, UnsupportedError, status_of
-from framework.serving.formats import STREAM_HEADERS
+from framework.serving.formats import STREAM_HEADERS, ResultResponse
 from framework.serving.metrics import Metrics
 from framework.serving.models import ModelStore
 from framework.serving.openai_answers import (
@@ -188,7 +188,7 @@ async def embeddings(request: Request) -> Response:
         rows.append({"object": "embedding", "index": number, "embedding": embedding})
     tokens = await model.in_thread(lambda: sum(map(predictor.count_tokens, work.texts)))
     usage: dict[str, JSON] = {"prompt_tokens": tokens, "total_tokens": tokens}
-    return JSONResponse({"object": "list", "data": rows, "model": work.model, "usage": usage})
+    return ResultResponse({"object": "list", "data": rows, "model": work.model, "usage": usage})
 
 
 @router.post(_RANKINGS[0], response_class=Response)
@@ -211,7 +211,7 @@ async def rerank(request: Request) -> Response:
         results.append({**row, "document": {"text": work.documents[index]}} if work.returned else row)
     tokens = int(ranked.token_counts.sum())
     number = f"rerank-{secrets.token_hex(12)}"
-    return JSONResponse(
+    return ResultResponse(
         {"id": number, "model": work.model, "results": results, "usage": {"total_tokens": tokens}}
     )
 

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from framework.core.errors import OarError
+from framework.core.errors import InputError, OarError
 from framework.core.types import JSON
 from framework.serving.errors import UnsupportedError, error_body
 from framework.serving.formats import (
@@ -19,6 +19,7 @@ from framework.serving.formats import (
     LINES_TYPE,
     STREAM_HEADERS,
     OutputFormat,
+    ResultResponse,
     choose_format,
     find_formats,
     takes_any,
@@ -106,12 +107,12 @@ async def _answer(
             )
         if work.envelope is not None:
             entries = [entry async for entry in _predict_all(model, work)]
-            return Response(to_line(wrap_entries(work.envelope, entries, work.batched)), media_type=JSON_TYPE)
+            return ResultResponse(wrap_entries(work.envelope, entries, work.batched))
         return await _deliver(_predict_all(model, work), output, resources)
     (only,) = work.inputs
     if not isinstance(only, Upload):
         result = await _predict_text(model, only, work)
-        return Response(to_line(result.to_dict()), media_type=JSON_TYPE)
+        return ResultResponse(result.to_dict())
     reader = await resources.enter_async_context(open_upload(model, only, can_be_refused=True))
     if output is not None and output.file is not None:
         return await _answer_file(model, reader, work, output)
@@ -125,7 +126,7 @@ async def _answer(
         return await _deliver(_page_lines(_chain((first, second), pages), model, work), output, resources)
     item, result = first
     headers = {WARNINGS: json.dumps(item.warnings)} if item.warnings else {}
-    return Response(to_line(await _describe(result, model, work)), media_type=JSON_TYPE, headers=headers)
+    return ResultResponse(await _describe(result, model, work), headers=headers)
 
 
 Pages = AsyncIterator[tuple[object, Result] | PageFailure]
@@ -143,15 +144,23 @@ async def _deliver(
 ) -> Response:
     """A line an entry as they come, or one list of them where JSON is work for by name."""
     if output is not None and not output.in_pieces:
-        return Response(to_line([entry async for entry in entries]), media_type=JSON_TYPE)
+        return ResultResponse([entry async for entry in entries])
     first = await anext(entries, None)  # where the first page fails, the status says so
+
+    def write_entry(entry: Mapping[str, JSON]) -> bytes:
+        try:
+            return to_line(entry)
+        except InputError as error:
+            return to_line(
+                {**{key: entry[key] for key in ("source", "page") if key in entry}, **error_body(error)}
+            )
 
     async def lines() -> AsyncIterator[bytes]:
         if first is not None:
-            yield to_line(first)
+            yield write_entry(first)
         try:
             async for entry in entries:
-                yield to_line(entry)
+                yield write_entry(entry)
         except OarError as error:
             yield to_line(error_body(error))
 

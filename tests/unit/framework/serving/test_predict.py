@@ -15,13 +15,16 @@ import pytest
 from PIL import Image
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from framework.core.errors import InputError
 from framework.serving.errors import BadRequestError
+from framework.serving.formats import ResultResponse
 from framework.serving.images import Upload
 from framework.serving.request_body import clean_name, decode_base64
 from framework.vision import image as vision_image
 from tests.e2e.tools import run_tool
 from tests.unit.framework.serving.conftest import Start
 from tests.unit.framework.serving.tiny import png, score_of
+from zoo.classification.results import Classification
 
 URL = "/v1/models/tiny:predict"
 
@@ -314,6 +317,31 @@ def test_models_and_paths(start: Start) -> None:
     metrics = client.get("/metrics").text
     assert 'oar_requests_total{model="tiny",route="/v1/models/{name}:predict",status="405"}' not in metrics
     assert 'oar_model_ready{model="tiny"} 1.0' in metrics
+
+
+def test_numbers_that_json_has_no_words_for(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """serve#1304, model_server#4337: NaN in an answer is no JSON."""
+    whole = Classification.to_dict
+    monkeypatch.setattr(
+        Classification,
+        "to_dict",
+        lambda self: {**whole(self), **({"best": float("nan")} if self.label == "dark" else {})},
+    )
+    client = start()
+    texts = [base64.b64encode(png(value)).decode() for value in (10, 240, 20)]
+    for path, body in (
+        (URL, {"image": texts[0]}),
+        (URL, {"instances": texts}),
+        (f"{URL}?format=json", {"inputs": [{"image": text} for text in texts]}),
+    ):
+        answer = client.post(path, json=body)
+        assert answer.status_code == 422 and "NaN" in answer.json()["error"]["problem"]
+    lines = client.post(URL, json={"inputs": [{"image": text} for text in texts]}).text.splitlines()
+    entries = [json.loads(line, parse_constant=pytest.fail) for line in lines]
+    assert ["error" in entry for entry in entries] == [True, False, True]
+    assert client.post(URL, json={"image": texts[1]}).status_code == 200
+    with pytest.raises(InputError, match="infinite"):
+        ResultResponse({"score": float("inf")})
 
 
 @pytest.mark.parametrize(
