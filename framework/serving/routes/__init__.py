@@ -28,7 +28,7 @@ OPEN_PATHS: frozenset[str] = frozenset(
 EXPOSED_HEADERS = ("Retry-After", "X-Request-Id", predict.WARNINGS, HEADER_LENGTH)
 """Of answers, that scripts of other web pages may read."""
 _PREDICT = re.compile(
-    r"/v1/models/([^/:]+):predict|/v2/models/([^/:.]+)(?:\.[^/:]*)?(?:/versions/[^/]+)?/infer"
+    r"/v1/models/([^/:]+)(?:/versions/[^/:]+)?:predict|/v2/models/([^/:.]+)(?:\.[^/:]*)?(?:/versions/[^/]+)?/infer"
 )
 
 

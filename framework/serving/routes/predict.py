@@ -31,7 +31,7 @@ from framework.serving.models import ModelStore, ServedModel
 from framework.serving.request_body import PredictRequest, read_request
 from framework.serving.request_tables import TensorTable, read_tensors, wrap_entries, write_tensors
 from framework.serving.routes.direct import DirectRoute
-from framework.serving.tensor_models import find_tensor_model
+from framework.serving.tensor_models import VERSION, check_version, find_tensor_model
 from framework.vision import image as vision_image
 from framework.workflow.domain.predictor import LanguagePredictor
 from framework.workflow.domain.result import ImageResult, Result
@@ -54,7 +54,8 @@ class _Lines(StreamingResponse):
 
 
 @router.post("/v1/models/{name}:predict", response_class=Response)
-async def predict(request: Request, name: str) -> Response:
+@router.post("/v1/models/{name}/versions/{version}:predict", response_class=Response, include_in_schema=False)
+async def predict(request: Request, name: str, version: str = VERSION) -> Response:
     """Run a model.
 
     The body is a file as it is, multipart/form-data, or JSON: {"image": base64}, {"url": address}, {"text": text} or
@@ -64,9 +65,10 @@ async def predict(request: Request, name: str) -> Response:
     """
     store: ModelStore = request.app.state.store
     model = store.get(name)
+    check_version(name, version)
     resources = AsyncExitStack()
     try:
-        version = model.version
+        opened = model.version
         resources.enter_context(model.batcher.admit())
         work = await read_request(request, model, store)
         if work.tensors is not None:
@@ -76,7 +78,7 @@ async def predict(request: Request, name: str) -> Response:
         predictor = await model.predictor_of(work.options)
         accept, output = request.headers.get("accept"), None
         if not takes_any(work.format, accept):
-            output = choose_format(find_formats(version, predictor), work.format, accept)
+            output = choose_format(find_formats(opened, predictor), work.format, accept)
         answer = await _answer(model, work, output, resources)
     except BaseException:
         await resources.aclose()

@@ -19,6 +19,7 @@ from framework.serving.request_tables import (
     wrap_entries,
     write_tensors,
 )
+from framework.serving.routes import find_target
 from tests.unit.framework.serving.conftest import Start
 from tests.unit.framework.serving.tiny import SIZE, png, score_of
 
@@ -134,3 +135,14 @@ def test_tables() -> None:
     }
     assert wrap_entries("outputs", [{"a": 1}], False) == {"outputs": {"a": 1}}
     assert wrap_entries("predictions", [{"a": 1}], True) == {"predictions": [{"a": 1}]}
+
+
+def test_the_only_version_in_an_address(start: Start) -> None:
+    client = start()
+    assert score_of(
+        client.post("/v1/models/tiny/versions/1:predict", content=png(51)).json()
+    ) == pytest.approx(0.2)
+    answer = client.post("/v1/models/tiny/versions/2:predict", content=png(51))
+    assert answer.status_code == 404 and "no such version" in answer.text
+    store = client.app.state.store  # type: ignore[attr-defined]
+    assert find_target(store, "/v1/models/tiny/versions/1:predict") is store.get("tiny")
