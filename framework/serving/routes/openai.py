@@ -46,6 +46,7 @@ from framework.serving.openai_requests import (
 from framework.serving.request_body import read_object
 from framework.serving.responses_answers import ResponseAnswer, ResponseStore
 from framework.serving.responses_requests import read_response
+from framework.serving.routes.text_embeddings import rank_texts
 from framework.serving.text_models import ServedGenerator
 from framework.workflow.domain.capabilities import TextReranking
 from framework.workflow.domain.predictor import LanguagePredictor
@@ -60,7 +61,7 @@ from framework.workflow.domain.text_generation import (
 router = APIRouter()
 T = TypeVar("T")
 W = TypeVar("W", bound=TextWork)
-_RANKINGS = ("/v1/rerank", "/v2/rerank", "/rerank")  # of Jina, of Cohere, of clients of vLLM
+_RANKINGS = ("/v1/rerank", "/v2/rerank", "/rerank")  # of Jina, of Cohere, of clients of vLLM and of TEI
 ERROR_BODIES = dict.fromkeys(
     ("/v1/chat/", "/v1/responses", "/v1/completions", "/v1/embeddings", *_RANKINGS), write_error
 )
@@ -197,7 +198,10 @@ async def embeddings(request: Request) -> Response:
 async def rerank(request: Request) -> Response:
     """Documents by how well they answer a query, the best first."""
     store: ModelStore = request.app.state.store
-    work = read_ranking(read_object(await request.body()))
+    fields = read_object(await request.body())
+    if request.url.path == _RANKINGS[2] and "texts" in fields:
+        return await rank_texts(request, fields)
+    work = read_ranking(fields)
     model = store.get(work.model)
     request.state.model = model.name
     predictor = model.predictor
