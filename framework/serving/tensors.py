@@ -36,6 +36,8 @@ _NUMPY = {
 }
 _NAMES = {name: datatype for datatype, name in _NUMPY.items()}
 DATATYPES = tuple(_NUMPY)
+_AXES = 32
+"""Those that arrays of every numpy can have."""
 
 
 @dataclass(frozen=True)
@@ -317,6 +319,7 @@ def _read_shape(shape: object, where: str) -> tuple[int, ...]:
             received=repr(shape)[:80],
             allowed="whole numbers, 0 or more",
         )
+    _check_axes(len(sizes), where)
     return tuple(cast("list[int]", sizes))
 
 
@@ -358,7 +361,14 @@ def read_nested(data: object, dtype: np.dtype, where: str) -> np.ndarray:
             "the input is no list", where=where, received=_kind(data), allowed="a value of each sample"
         )
     values, sizes = _flatten(data, where)
+    _check_axes(len(sizes), where)
     return _convert(values, dtype, where).reshape(sizes)
+
+
+def _check_axes(count: int, where: str) -> None:
+    """Raises: InputError, where arrays have no so many axes."""
+    if count > _AXES:
+        raise InputError("too many axes", where=where, received=count, allowed=f"at most {_AXES}")
 
 
 def _flatten(data: list[object], where: str) -> tuple[list[object], list[int]]:

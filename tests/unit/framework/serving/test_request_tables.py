@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,7 @@ def test_numbers_are_tensors_of_the_program(start: Start) -> None:
         ({"instances": images[:, 1:].tolist()}, 400, "(2, 7, 8, 3)"),
         ({"instances": [[1.5]]}, 422, "1.5"),
         ({"instances": [[1], [1, 2]]}, 422, "differ in length"),
+        ({"instances": functools.reduce(lambda value, _: [value], range(90), 1)}, 422, "too many axes"),
         ({"inputs": {"pixels": images.tolist()}}, 422, "pixels"),
         ({"instances": images.tolist(), "options": {"top": 1}}, 400, "options are of files"),
     ):
