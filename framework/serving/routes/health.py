@@ -55,11 +55,12 @@ async def models(request: Request) -> JSONResponse:
 
 @router.get("/v1/models/{name}")
 async def model(request: Request, name: str) -> JSONResponse:
-    """One model."""
+    """One model; 503 before it is ready, so that a probe can ask here, as of KServe's first protocol."""
     store: ModelStore = request.app.state.store
     if name.endswith(_PREDICT):
         raise MethodError("a file is sent to this address", received=request.method, allowed="POST")
-    return JSONResponse(describe(store.generators.get(name) or store.get(name)))
+    one = store.generators.get(name) or store.get(name)
+    return JSONResponse(describe(one), 200 if one.ready else 503, None if one.ready else {"Retry-After": "1"})
 
 
 def describe(model: ServedModel | ServedGenerator) -> dict[str, JSON]:

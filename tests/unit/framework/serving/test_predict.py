@@ -371,6 +371,19 @@ def test_metrics_are_written_as_the_scraper_reads_them(
         assert {"oar_requests", "oar_request_seconds", "oar_model_ready"} <= parsed
 
 
+def test_a_model_that_is_not_ready_fails_probes(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """kserve#1915, #3113: a readiness probe of KServe's first protocol asks for the model."""
+    client = start()
+    path = "/v1/models/tiny"
+    assert client.get(path).status_code == client.get("/readyz").status_code == 200
+    monkeypatch.setattr(client.app.state.store.get("tiny"), "_version", None)  # type: ignore[attr-defined]
+    answer = client.get(path)
+    assert answer.status_code == 503 and answer.json()["ready"] is False and answer.headers["retry-after"]
+    assert client.get("/readyz").status_code == client.get("/v2/models/tiny/ready").status_code == 503
+    assert client.get("/healthz").status_code == 200
+    assert client.get("/v1/models").json()["data"][0]["ready"] is False
+
+
 def test_names_of_files_are_names_alone() -> None:
     assert clean_name("../../etc/passwd") == "passwd"
     assert clean_name("C:\\scans\\a\r\n\x1b[31mb.png") == "a[31mb.png"
