@@ -21,7 +21,7 @@ from framework.vision import image as vision_image
 from framework.vision.video import VideoReader, VideoWriter
 from framework.workflow import VisionPredictor
 from framework.workflow.domain import result as domain_result
-from framework.workflow.domain.predictor import ImageItem, Row, RowPredictor
+from framework.workflow.domain.predictor import ImageItem, LanguagePredictor, Row, RowPredictor, Text
 from framework.workflow.files import predict_files as runner
 from framework.workflow.files import videos
 from framework.workflow.files.sources import open_sources
@@ -314,6 +314,33 @@ def test_a_line_that_is_no_row_has_its_error_and_the_others_their_results(tmp_pa
     lines = lines_of(tmp_path / "out" / "a.jsonl")
     assert [line.get("text") for line in lines] == ["11", None, "22"] and "no number" in lines[1]["error"]
     assert [name for name, _ in report.failed] == ["a.csv, row 2"]
+
+
+class Turned(LanguagePredictor[domain_result.Result]):
+    """The second text of a pair before the first."""
+
+    pairs = True
+
+    def predict_stream(self, items: Iterable[Text]) -> Iterator[domain_result.Result]:
+        return (Doubled(f"{item[1]}, {item[0]}") for item in items)
+
+    def predict_attempts(self, texts: Iterable[Text]) -> Iterator[domain_result.Result | OarError]:
+        return self.predict_stream(texts)
+
+
+def test_a_line_without_a_second_text_has_its_error_and_the_others_their_results(tmp_path: Path) -> None:
+    (tmp_path / "pairs.txt").write_text("a\tbc\n\nno tab\nde\tfgh\tleft out\n")
+    report = runner.predict_files(Turned(), tmp_path / "out", text_file=str(tmp_path / "pairs.txt"))
+    first, second, third = map(json.loads, (tmp_path / "out" / "results.jsonl").read_text().splitlines())
+    assert (first, third) == ({"text": "bc, a"}, {"text": "fgh, de"})
+    assert "line 3" in second["error"] and "two texts with a tab" in second["error"]
+    assert [name for name, _ in report.failed] == ["text 2"]
+    (tmp_path / "texts.txt").write_text("one\ntwo\n")
+    with pytest.raises(InputError, match="takes two texts"):
+        runner.predict_files(Turned(), tmp_path / "none", text_file=str(tmp_path / "texts.txt"))
+    with pytest.raises(InputError, match="takes two texts"):
+        runner.predict_files(Turned(), tmp_path / "none", text="one")
+    assert not (tmp_path / "none").exists()
 
 
 class Timed(Ahead):
