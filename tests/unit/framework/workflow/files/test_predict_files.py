@@ -384,15 +384,16 @@ def test_times_of_frames_that_last_differently_long(tmp_path: Path, monkeypatch:
     """openmpf#1313: the times in the results are those of the file."""
 
     class Uneven(Video):
-        there = 4
-
         def __iter__(self) -> Iterator[np.ndarray]:
-            for frame, self.time in zip(super().__iter__(), (0.0, 0.04, 5.0, 5.5)):
-                yield frame
+            for number, self.time in enumerate((0.0, 0.04, 5.0, 5.5)):
+                yield np.full((16, 16, 3), 80 * number, np.uint8)
 
     monkeypatch.setattr(videos, "VideoReader", Uneven)
-    runner.run_video(Ahead(), tmp_path / "clip.mp4", tmp_path / "out", draw=False)
+    runner.run_video(Ahead(), tmp_path / "clip.mp4", tmp_path / "out")
     assert [line["time"] for line in lines_of(tmp_path / "out" / "clip.jsonl")] == [0, 0.04, 5, 5.5]
+    with VideoReader(tmp_path / "out" / "clip.mp4") as clip:  # at 5 frames a second; each one is inverted
+        levels = [255 - round(float(frame.mean())) for frame in clip]
+    assert np.allclose(levels, [0] + 24 * [80] + 3 * [160] + [240], atol=10)
 
 
 def lines_of(path: Path) -> list[dict]:
