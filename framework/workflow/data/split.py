@@ -14,7 +14,7 @@ import numpy as np
 import yaml
 
 from framework.core import bounded
-from framework.core.disk import walk_files, write_file
+from framework.core.disk import is_hidden, walk_files, write_file
 from framework.core.errors import ConfigError, FormatError, InputError
 from framework.core.fields import read_list
 from framework.core.types import JSON
@@ -129,7 +129,7 @@ def split_data(
 
 
 def _split_folder(source: Path, output: Path, rules: _Rules) -> SplitReport:
-    classes = sorted(path for path in source.iterdir() if path.is_dir() and path.name[0] != ".")
+    classes = sorted(path for path in source.iterdir() if path.is_dir() and not is_hidden(path.name))
     images, labels = ([path for path in classes if path.name in names] for names in (_IMAGES, _LABELS))
     if len(images) == len(labels) == 1:
         return _split_pairs(source, images[0], labels[0], output, rules)
