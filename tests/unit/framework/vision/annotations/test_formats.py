@@ -115,7 +115,7 @@ def test_lines_that_are_left_out(tmp_path: Path) -> None:
     text(
         tmp_path / "labels/train/a.txt",
         "0 0.5 0.5 0.2 0.2\n0 0.5  0.5 0.2 0.2\n0 0.9 0.5 0.4 0.2\n"
-        "0 0.5 0.5 0 0.2\n0 0.9 0.5 0.205 0.2\n0 1.5 0.5 0.2 0.2\n",
+        "0 0.5 0.5 0 0.2\n0 0.9 0.5 0.205 0.2\n0 1.5 0.5 0.2 0.2\n0 0.5 0.5 -0.2 0.2\n",
     )
     read = read_yolo(tmp_path, "train")
     assert [one.box for one in read.images[0].objects] == [
@@ -127,6 +127,7 @@ def test_lines_that_are_left_out(tmp_path: Path) -> None:
         "2: it comes twice",
         "4: 0 0.5 0.5 0 0.2 has no area in its image",
         "6: 0 1.5 0.5 0.2 0.2 has no area in its image",
+        "7: 0 0.5 0.5 -0.2 0.2 has a side below 0",
     ]
     assert any("an object reaches beyond its image and is cut there" in note for note in read.notes)
 
@@ -161,6 +162,7 @@ def test_keypoints_behind_a_box(tmp_path: Path) -> None:
     [
         ("train: images/gone\nnames: [a]\n", InputError, "no such folder of images(?s:.)*images/gone"),
         ("train: images/train\n", FormatError, "needs a name of its own"),
+        ("train: images/train\nnames: [a, ]\nnames: {0: a, 1: }\n", FormatError, "needs a name of its own"),
         ("train: images/train\nnames: {1: a, 2: b}\n", FormatError, "the numbers of the classes have gaps"),
         ("test: images/val\nnames: [a]\n", InputError, "no such part"),
         ("- a\n", FormatError, "describes no data set"),
@@ -170,6 +172,20 @@ def test_keypoints_behind_a_box(tmp_path: Path) -> None:
 def test_files_that_are_wrong(tmp_path: Path, data: str, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         read_yolo(ultralytics(tmp_path, data), "train" if data.startswith("test") else "")
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        ("[no, yes]", ("no", "yes")),
+        ("{0: on, 1: null}", ("on", "null")),
+        ("[01, 1.50]", ("01", "1.50")),
+        ("\n  '0': 2024-01-02\n  '1': 'true'\n", ("2024-01-02", "true")),
+    ],
+)
+def test_names_are_what_is_written(tmp_path: Path, names: str, expected: tuple[str, ...]) -> None:
+    file = ultralytics(tmp_path, f"train: images/train\nnames: {names}\n")
+    assert read_yolo(file, "train").class_names == expected
 
 
 def test_outlines_and_boxes_as_lines() -> None:
