@@ -14,6 +14,7 @@ from framework.vision import image
 from framework.vision.annotations.coco import coco_dict, read_coco
 from framework.vision.annotations.cvat import cvat_xml, read_cvat
 from framework.vision.annotations.objects import AnnotatedObject, join_outlines, signed_area
+from framework.vision.annotations.voc import read_voc_folder
 from framework.vision.annotations.yolo import read_yolo, yolo_lines
 
 
@@ -398,3 +399,26 @@ def test_outlines_of_coco_that_cannot_be_read_are_told(tmp_path: Path) -> None:
         and "annotation 1: no mask" in note
         and "annotation 2: 1 of 2" in note
     )
+
+
+def test_turned_boxes_of_rolabelimg_and_boxes_without_an_area(tmp_path: Path) -> None:
+    """The corners by roLabelImg's own formula; swapped corners were written on as sides below 0."""
+    photo(tmp_path / "a.jpg", (100, 200))
+    turned = "<robndbox><cx>50</cx><cy>40</cy><w>40</w><h>20</h><angle>{}</angle></robndbox>"
+    swapped = "<bndbox><xmin>60</xmin><ymin>40</ymin><xmax>10</xmax><ymax>20</ymax></bndbox>"
+    boxes = (turned.format(0.5), turned.format(np.pi / 2), swapped)
+    objects = "".join(f"<object><type>robndbox</type><name>ship</name>{box}</object>" for box in boxes)
+    text(tmp_path / "a.xml", f"<annotation>{objects}</annotation>")
+    read = read_voc_folder(tmp_path)
+    first, upright = read.images[0].objects
+    cos, sin = np.cos(0.5), np.sin(0.5)
+    corners = [
+        (50 + cos * x - sin * y, 40 + sin * x + cos * y)
+        for x, y in ((-20, -10), (20, -10), (20, 10), (-20, 10))
+    ]
+    np.testing.assert_allclose(first.outlines[0], corners)
+    assert upright.box == pytest.approx((40, 20, 60, 60))
+    assert len(read.problems) == 1 and "has no area" in read.problems[0]
+    text(tmp_path / "a.xml", "<annotation><object><name>ship</name><robndbox/></object></annotation>")
+    with pytest.raises(InputError, match=r"cx: None(?s:.)*<robndbox> with cx"):
+        read_voc_folder(tmp_path)
