@@ -71,6 +71,7 @@ class TextAnalyzer(LanguagePredictor[Any]):
         embedding: Of a model that embeds texts.
         prompt: Stands before each text of a call: one of the model's prompts by its name, else the text itself.
         reranks: The model gives each pair one number.
+        are_probabilities: That number is one, in [0, 1].
     """
 
     def __init__(
@@ -80,8 +81,10 @@ class TextAnalyzer(LanguagePredictor[Any]):
         embedding: EmbeddingSettings | None = None,
         prompt: str | None = None,
         reranks: bool = False,
+        are_probabilities: bool = True,
     ) -> None:
         self.model, self.view, self.embedding, self.reranks = model, view, embedding, reranks
+        self.are_probabilities = are_probabilities
         if prompt is not None and embedding is None:
             raise InputError(
                 "the model takes no prompt", where="prompt", received=repr(prompt)[:80], allowed="none"
@@ -172,7 +175,7 @@ class TextAnalyzer(LanguagePredictor[Any]):
             assert isinstance(result, Similarity | TextLabels)
             scores[row] = result.score
             counts[row] = result.token_count
-        return PairScores(scores, counts)
+        return PairScores(scores, counts, self.are_probabilities)
 
 
 def _lead(prompt: str, text: Text) -> Text:

@@ -130,7 +130,8 @@ class LanguageDomain(Domain[TextOptions]):
         embedding = artifact.setting("embedding", EmbeddingSettings, None)
         kind = str(artifact.config["task"].get("type", ""))  # type: ignore[union-attr]
         reranks = kind == "CrossEncoding" or (kind == "SequenceClassification" and len(labels) == 1)
-        return TextAnalyzer(texts, options.view, embedding, options.prompt, reranks)
+        are_probabilities = getattr(task, "activation", "sigmoid") == "sigmoid"
+        return TextAnalyzer(texts, options.view, embedding, options.prompt, reranks, are_probabilities)
 
 
 DOMAIN = LanguageDomain()

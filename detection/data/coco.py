@@ -22,7 +22,7 @@ from framework.core.errors import FormatError, InputError
 from framework.core.fields import is_number, read_list, read_number, read_text
 from framework.core.types import JSON
 from framework.vision.annotations.coco import describe_all_crowds, is_ignored
-from framework.vision.coco_ids import Id, distinct_categories, entries_by_id, read_id
+from framework.vision.coco_ids import Id, distinct_categories, entries_by_id, read_file_name, read_id
 from framework.vision.dataset_files import (
     abbreviate,
     image_path,
@@ -108,7 +108,7 @@ def coco_records(data: CocoLists, file: Path, folder: Path, keypoints: bool) -> 
     categories, number = list(named.items()), {key: index for index, key in enumerate(named)}
     source_images = [
         ImageRecord(
-            image_path(folder, read_text(one, "file_name", f"{file}, image {key}")), key, find_size(one, file)
+            image_path(folder, read_file_name(one, f"{file}, image {key}")), key, find_size(one, file)
         )
         for key, one in images.items()
     ]

@@ -115,7 +115,9 @@ class MotScores:
 
     @property
     def mota(self) -> float:
-        return 1 - _share(self.false_positives + self.misses + self.switches, self.objects)
+        """Where there are no objects, minus the number of boxes that the tracker found, as in TrackEval."""
+        errors = self.false_positives + self.misses + self.switches
+        return 1 - errors / self.objects if self.objects else float(-errors or 1)
 
     @property
     def motp(self) -> float:

@@ -196,9 +196,9 @@ def whole_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a file or folder is one that systems hide, or make beside those of the user: of macOS's archives and of
-    the thumbnails of network drives."""
-    return name.startswith(".") or name in ("__MACOSX", "@eaDir")
+    """Whether a file or folder is one that systems hide, or make beside those of the user: of macOS's archives, of the
+    thumbnails of network drives and of Windows."""
+    return name.startswith(".") or name in ("__MACOSX", "@eaDir", "Thumbs.db", "desktop.ini")
 
 
 def walk_files(

@@ -30,6 +30,7 @@ from framework.serving.exchange import (
     Retries,
     ServerError,
     Source,
+    direct_mounts,
     httpx,
     make_call,
     make_result,
@@ -145,7 +146,8 @@ class Client(_BaseClient):
 
     @functools.cached_property
     def _client(self) -> httpx.Client:
-        return httpx.Client(base_url=self.url, headers=self._headers, verify=self._verify)
+        mounts = direct_mounts(self.url)
+        return httpx.Client(base_url=self.url, headers=self._headers, verify=self._verify, mounts=mounts)
 
     def __enter__(self) -> Self:
         return self
@@ -282,7 +284,8 @@ class AsyncClient(_BaseClient):
 
     @functools.cached_property
     def _client(self) -> httpx.AsyncClient:
-        return httpx.AsyncClient(base_url=self.url, headers=self._headers, verify=self._verify)
+        mounts = direct_mounts(self.url)
+        return httpx.AsyncClient(base_url=self.url, headers=self._headers, verify=self._verify, mounts=mounts)
 
     async def __aenter__(self) -> Self:
         return self

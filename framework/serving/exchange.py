@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import ipaddress
 import json
 import os
 import random
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeAlias, cast
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from framework.core import errors as core_errors
 from framework.core.errors import ConfigError, InputError, MissingExtraError, OarError
@@ -95,6 +96,17 @@ class Call:
             headers=headers,
             timeout=timeout,
         )
+
+
+def direct_mounts(url: str) -> dict[str, None]:
+    """Mounts of httpx, so that a server on this machine is not asked through a proxy that HTTP_PROXY names: another
+    machine does not reach it."""
+    host = urlsplit(url).hostname or ""
+    try:
+        is_here = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        is_here = host == "localhost" or host.endswith(".localhost")
+    return {f"all://[{host}]" if ":" in host else f"all://{host}": None} if is_here else {}
 
 
 def predict_path(model: str) -> str:

@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from starlette.responses import Response
+
 from framework.core.disk import scratch_folder
-from framework.core.errors import did_you_mean
+from framework.core.errors import InputError, did_you_mean
 from framework.core.types import JSON
 from framework.serving.errors import NotAcceptableError
 from framework.serving.models import ModelVersion
@@ -122,8 +124,28 @@ def _accepted(header: str) -> list[str]:
 
 def to_line(result: Mapping[str, JSON] | Sequence[JSON]) -> bytes:
     """As `oar infer` writes a line of results.jsonl. Not over several lines: the encoder that does so is not in C, and
-    takes three times as long."""
-    return (json.dumps(result, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
+    takes three times as long.
+
+    Raises: InputError: a number is NaN or infinite, which JSON has no words for.
+    """
+    try:
+        text = json.dumps(result, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        raise InputError(
+            "the result has a number that is NaN or infinite, which JSON cannot write",
+            fix="look at what the model gives for this input, in float32 if it runs in float16; of tensors "
+            'POST to /v2/models/<name>/infer with "parameters": {"binary_data_output": true}',
+        ) from None
+    return (text + "\n").encode("utf-8", "backslashreplace")
+
+
+class ResultResponse(Response):
+    """JSON of results, as a line. Raises: as `to_line`."""
+
+    media_type = JSON_TYPE
+
+    def render(self, content: Mapping[str, JSON] | Sequence[JSON]) -> bytes:
+        return to_line(content)
 
 
 def write(results: Sequence[Result], source: str, output: ResultFormat) -> bytes:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.exposition import choose_encoder
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from framework.serving.models import ModelStore
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 SHARED = "PROMETHEUS_MULTIPROC_DIR"
 """The environment variable of the folder where the processes of one server write what they count."""
@@ -79,8 +79,9 @@ class Metrics:
         counter.inc()
         histogram.observe(seconds)
 
-    def text(self, store: ModelStore) -> bytes:
-        """In Prometheus' format; of several processes all together."""
+    def text(self, store: ModelStore, accept: str | None = None) -> tuple[bytes, str]:
+        """What is counted, of several processes all together, and its media type: Prometheus' text, or OpenMetrics
+        where `accept`, the header of a request, names it."""
         for model in store.sources:
             self.under_way.labels(model.name).set(model.admitted)
             self.ready.labels(model.name).set(model.ready)
@@ -88,8 +89,9 @@ class Metrics:
             running, waiting = model.load
             self.texts.labels(model.name, "running").set(running)
             self.texts.labels(model.name, "waiting").set(waiting)
-        if SHARED not in os.environ:
-            return generate_latest(self.registry)
-        together = CollectorRegistry()
-        MultiProcessCollector(together)
-        return generate_latest(together)
+        registry = self.registry
+        if SHARED in os.environ:
+            registry = CollectorRegistry()
+            MultiProcessCollector(registry)
+        write, media_type = choose_encoder(accept or "")
+        return write(registry), media_type

@@ -19,6 +19,7 @@ from framework.serving.fetch import fetch
 from framework.serving.forms import read_form
 from framework.serving.images import Upload
 from framework.serving.models import ModelStore, ServedModel
+from framework.serving.request_tables import Envelope, TensorTable, holds_numbers, holds_objects, to_rows
 from framework.serving.settings import Limits
 from framework.workflow.domain.predictor import ImagePredictor, Text
 from framework.workflow.domain.request_options import truth_value
@@ -48,8 +49,10 @@ class PredictRequest:
     Attributes:
         inputs: Files and texts, in order.
         several: Whether they came as a list, so that results do too.
-        instances: Whether as `{"instances": [...]}`, the first protocol of KServe and TensorFlow Serving, which answers
-            `{"predictions": [...]}`, and with an error where one instance has one.
+        envelope: What one answer holds the results of all below, as clients of TensorFlow Serving read it; it is an
+            error where one sample has one. None: each has a line.
+        batched: Whether the samples came as a list, and not as one.
+        tensors: Numbers for the model's program, in the place of inputs.
         options: Of the predictor.
         format: By name; None: what the header `Accept` says.
         timeout: Seconds; None: what the limits say.
@@ -58,7 +61,9 @@ class PredictRequest:
 
     inputs: list[Upload | Text] = field(default_factory=list)
     several: bool = False
-    instances: bool = False
+    envelope: Envelope | None = None
+    batched: bool = True
+    tensors: TensorTable | None = None
     options: dict[str, JSON] = field(default_factory=dict)
     format: str | None = None
     timeout: float | None = None
@@ -104,7 +109,7 @@ async def read_request(request: Request, model: ServedModel, store: ModelStore) 
             allowed="multipart/form-data, application/json, text/plain, image/*, application/pdf, "
             "application/octet-stream",
         )
-    if not work.inputs:
+    if not work.inputs and work.tensors is None:
         raise _nothing()
     if any(isinstance(one, Upload) and not one.data for one in work.inputs):
         raise BadRequestError("the file is empty", received="0 bytes")
@@ -188,15 +193,7 @@ async def _read_entries(
     entries: Mapping[str, JSON], work: PredictRequest, model: ServedModel, store: ModelStore
 ) -> None:
     rest = dict(entries)
-    items = rest.pop("inputs", None)
-    for key in ("images", "instances"):
-        listed = rest.get(key)
-        if items is None and isinstance(listed, list):
-            del rest[key]
-            items = [_read_instance(one, model) for one in listed]
-            work.instances = key == "instances"
-    if work.instances:
-        rest.pop("signature_name", None)
+    items = _take_items(rest, work, model)
     name = rest.get("name")
     _take_settings(work, rest)
     options = rest.pop("options", None) or {}
@@ -204,6 +201,13 @@ async def _read_entries(
         raise BadRequestError("options must be an object", received=type(options).__name__)
     one = {key: rest.pop(key) for key in (*_SOURCES, "pair") if key in rest}
     work.options |= {**rest, **options}
+    if work.tensors is not None:
+        if work.options or one:
+            raise BadRequestError(
+                "tensors of the program stand alone: options are of files and texts",
+                received=", ".join([*work.options, *one])[:200],
+            )
+        return
     if items is None:
         if not one:
             raise _nothing(", ".join(sorted(map(str, entries)))[:200] or "an empty object")
@@ -231,6 +235,31 @@ async def _read_entries(
         work.inputs.append(await _read_entry(entry, model, store))
 
 
+def _take_items(rest: dict[str, JSON], work: PredictRequest, model: ServedModel) -> JSON:
+    """Take the inputs that stand in one list, or in columns, out of the entries; None, where none do."""
+    items = rest.pop("inputs", None)
+    if isinstance(items, dict | str) or (holds_numbers(items) and not holds_objects(items)):
+        work.envelope = "outputs"
+    elif items is not None:
+        return items
+    elif isinstance(images := rest.get("images"), list):
+        del rest["images"]
+        return [_read_instance(one, model) for one in images]
+    elif isinstance(items := rest.get("instances"), list):
+        del rest["instances"]
+        work.envelope = "predictions"
+    else:
+        return None
+    rest.pop("signature_name", None)
+    if holds_numbers(items):
+        work.tensors = TensorTable(work.envelope, items)
+        return None
+    if work.envelope == "outputs":
+        items, work.batched = to_rows(items)
+    assert isinstance(items, list)
+    return [_read_instance(one, model) for one in items]
+
+
 def _nothing(received: str | None = None) -> BadRequestError:
     return BadRequestError(
         "there is nothing to predict",
@@ -242,12 +271,18 @@ def _nothing(received: str | None = None) -> BadRequestError:
 
 def _read_instance(instance: JSON, model: ServedModel) -> JSON:
     """As an entry of `inputs`: `{"b64": …}`, also as what stands below `image`, `data` or another single name, or a
-    text alone."""
+    text alone; of several names each may have one."""
+    if isinstance(instance, dict) and len(instance) > 1:
+        return {name: _unwrap(value) for name, value in instance.items()}
     while isinstance(instance, dict) and len(instance) == 1 and not instance.keys() & {"text", "url"}:
         (instance,) = instance.values()
     if isinstance(instance, str) and isinstance(model.predictor, ImagePredictor):
         return {"image": instance}
     return instance
+
+
+def _unwrap(value: JSON) -> JSON:
+    return value["b64"] if isinstance(value, dict) and value.keys() == {"b64"} else value
 
 
 async def _read_entry(entry: Mapping[str, JSON], model: ServedModel, store: ModelStore) -> Upload | Text:

@@ -18,6 +18,8 @@ from framework.serving.errors import BadRequestError, UnknownModelError
 from framework.serving.models import ModelStore, ServedModel
 
 Arrays = Mapping[str, np.ndarray]
+VERSION = "1"
+"""The only one of each model, where a protocol has several."""
 
 
 @dataclass(frozen=True)
@@ -135,3 +137,11 @@ def find_tensor_model(store: ModelStore, name: str) -> TensorModel:
 def platform_of(engine: Engine) -> str:
     """What the protocol calls the kind of a program: <maker>_<format>."""
     return "onnx_onnxv1" if engine.takes_any_shape else "jax_stablehlo"
+
+
+def check_version(name: str, version: str) -> None:
+    """Raises: UnknownModelError, where it is another than the only one."""
+    if version != VERSION:
+        raise UnknownModelError(
+            "the model has no such version", received=f"{name} {version}"[:100], allowed=VERSION
+        )

@@ -36,6 +36,8 @@ _NUMPY = {
 }
 _NAMES = {name: datatype for datatype, name in _NUMPY.items()}
 DATATYPES = tuple(_NUMPY)
+_AXES = 32
+"""Those that arrays of every numpy can have."""
 
 
 @dataclass(frozen=True)
@@ -317,6 +319,7 @@ def _read_shape(shape: object, where: str) -> tuple[int, ...]:
             received=repr(shape)[:80],
             allowed="whole numbers, 0 or more",
         )
+    _check_axes(len(sizes), where)
     return tuple(cast("list[int]", sizes))
 
 
@@ -348,6 +351,24 @@ def _read_numbers(data: object, dtype: np.dtype, shape: tuple[int, ...], where: 
             fix="send the shape that the lists have, or flatten them, with the axes in the shape's order",
         )
     return _convert(values, dtype, where).reshape(shape)
+
+
+def read_nested(data: object, dtype: np.dtype, where: str) -> np.ndarray:
+    """The array of nested lists, whose shape is theirs. Raises: InputError, where they are of different lengths, or a
+    value is not of the datatype."""
+    if not isinstance(data, list):
+        raise InputError(
+            "the input is no list", where=where, received=_kind(data), allowed="a value of each sample"
+        )
+    values, sizes = _flatten(data, where)
+    _check_axes(len(sizes), where)
+    return _convert(values, dtype, where).reshape(sizes)
+
+
+def _check_axes(count: int, where: str) -> None:
+    """Raises: InputError, where arrays have no so many axes."""
+    if count > _AXES:
+        raise InputError("too many axes", where=where, received=count, allowed=f"at most {_AXES}")
 
 
 def _flatten(data: list[object], where: str) -> tuple[list[object], list[int]]:
@@ -409,6 +430,15 @@ def _fits(value: float, dtype: np.dtype) -> bool:
 
 def _numbers(array: np.ndarray, name: str) -> list[JSON]:
     """The values row by row, as numbers of JSON."""
+    return cast("list[JSON]", _as_numbers(array, name).ravel().tolist())
+
+
+def nested_numbers(array: np.ndarray, name: str) -> JSON:
+    """The values as nested lists of numbers of JSON. Raises: InputError, where one is NaN or infinite."""
+    return cast("JSON", _as_numbers(array, name).tolist())
+
+
+def _as_numbers(array: np.ndarray, name: str) -> np.ndarray:
     if array.dtype.kind not in "biu":
         array = array.astype(np.float64 if array.dtype == np.float64 else np.float32)
         if not np.isfinite(array).all():
@@ -416,9 +446,9 @@ def _numbers(array: np.ndarray, name: str) -> list[JSON]:
                 "JSON has no NaN and no infinity, and the output has some",
                 where=f"output {name!r}",
                 received=f"{int((~np.isfinite(array)).sum())} of {array.size} values",
-                fix='ask for its bytes: "parameters": {"binary_data": true}',
+                fix='ask for its bytes at /v2/models/<name>/infer: "parameters": {"binary_data": true}',
             )
-    return cast("list[JSON]", array.ravel().tolist())
+    return array
 
 
 def _read_outputs(outputs: object, names: Sequence[str], binary: bool) -> tuple[OutputRequest, ...] | None:

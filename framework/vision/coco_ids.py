@@ -1,4 +1,5 @@
-"""The ids of a file in COCO's format: whole numbers, or texts as some tools write them; and categories of one name."""
+"""The ids of a file in COCO's format: whole numbers, or texts as some tools write them; categories of one name; and the
+names of images."""
 
 from __future__ import annotations
 
@@ -109,3 +110,17 @@ def distinct_categories(
         for key in set(keys) - set(annotated):
             del categories[key]
     return categories, notes
+
+
+def find_file_name(entry: Mapping[str, JSON]) -> JSON:
+    """The name of an image as the entry says it; of LVIS, which has an address alone, its last folder and its file."""
+    address = entry.get("coco_url")
+    if "file_name" not in entry and isinstance(address, str) and address:
+        return "/".join(address.split("/")[-2:])
+    return entry.get("file_name")
+
+
+def read_file_name(entry: Mapping[str, JSON], where: str) -> str:
+    """The name of an image, see `find_file_name`. Raises: InputError, where there is none, or it is no text."""
+    name = find_file_name(entry)
+    return read_text(entry if name is None else {"file_name": name}, "file_name", where)

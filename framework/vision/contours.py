@@ -42,6 +42,25 @@ def find_contours(mask: np.ndarray, *, dilate: bool = False) -> list[np.ndarray]
     return [points.reshape(-1, 2) for points in found]
 
 
+def trace_pixel_edges(mask: np.ndarray) -> list[np.ndarray]:
+    """The outlines [P, 2] int32 of the 8-connected regions of bool `mask [H, W]` and of their holes, along the edges of
+    the pixels: here pixel i covers [i, i + 1). Filled by the even-odd rule together they are the mask.
+
+    They come in OpenCV's order; outlines of holes run the other way round. Of straight runs only the ends are kept.
+
+    Raises:
+        ShapeError: the mask is not bool [H, W].
+    """
+    # With pixels of 2x2 the two sides of an edge are different points, 2i - 1 and 2i, and no corner is cut off.
+    outlines = []
+    for points in find_contours(np.repeat(np.repeat(mask, 2, axis=0), 2, axis=1)):
+        corners = (points + 1) // 2
+        corners = corners[(corners != np.roll(corners, 1, axis=0)).any(axis=1)]
+        before, after = corners - np.roll(corners, 1, axis=0), np.roll(corners, -1, axis=0) - corners
+        outlines.append(corners[before[:, 0] * after[:, 1] != before[:, 1] * after[:, 0]])
+    return outlines
+
+
 def min_area_rects(point_sets: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """The smallest rotated rectangle around each of N point sets [P, 2] (int32 or float32, P >= 1).
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import TypedDict
 
+import cv2
 import numpy as np
 from PIL import Image
 
@@ -125,6 +126,21 @@ def _unpack(packed: bytes) -> np.ndarray:
     counts -= np.where(bits[last] & 16, 1 << 5 * lengths, 0)
     counts[1::2], counts[2::2] = np.cumsum(counts[1::2]), np.cumsum(counts[2::2])
     return counts
+
+
+def find_boundary(mask: np.ndarray, width: int) -> np.ndarray:
+    """The pixels of `mask [H, W]` (bool) that are at most `width` steps, diagonal ones too, from a pixel outside of it
+    or from beyond the edge of the image.
+
+    Raises:
+        ShapeError: the mask is not `[H, W]`.
+    """
+    _check_mask(mask, "masks.find_boundary")
+    inside = np.ascontiguousarray(mask != 0).view(np.uint8)
+    core = cv2.erode(
+        inside, np.ones((3, 3), np.uint8), iterations=width, borderType=cv2.BORDER_CONSTANT, borderValue=0
+    )
+    return (inside > core) if inside.size else inside.view(np.bool_)
 
 
 def to_boxes(masks: np.ndarray) -> np.ndarray:

@@ -23,7 +23,10 @@ from framework.core.disk import disk_errors, free_bytes, temporary_beside
 from framework.core.errors import InputError, ShapeError
 from framework.vision.image import check_file, pad, to_bgr
 
-SUFFIXES = (".mp4", ".avi", ".mov", ".mkv", ".webm", ".m4v", ".mpg", ".mpeg", ".wmv", ".flv", ".ts")
+SUFFIXES = (
+    *(".mp4", ".avi", ".mov", ".mkv", ".webm", ".m4v", ".mpg", ".mpeg", ".wmv", ".flv", ".ts"),
+    *(".3gp", ".3g2", ".asf", ".f4v", ".m2ts", ".m2v", ".mts", ".mxf", ".ogv", ".vob"),
+)
 _CODECS = {".mp4": ("mp4v",), ".avi": ("MJPG",), ".webm": ("VP90", "VP80")}  # in the order to try them
 _DEFAULT_FPS = 25.0
 _STREAM = re.compile(r"(rtsps?|rtmps?|https?|udp|tcp|srt|mms)://", re.IGNORECASE)

@@ -14,7 +14,7 @@ from framework.config.registry import register
 from framework.core.errors import ConfigError, FormatError, InputError
 from framework.core.fields import read_text
 from framework.vision import polygons
-from framework.vision.coco_ids import distinct_categories, entries_by_id, read_id
+from framework.vision.coco_ids import distinct_categories, entries_by_id, read_file_name, read_id
 from framework.vision.dataset_files import (
     Region,
     abbreviate,
@@ -129,9 +129,7 @@ class CocoMasks(SegmentationDataset):
         number = {key: index for index, key in enumerate(categories, start=first)}
         folder = Path(self.root) / self.images
         images = {
-            key: _ImageRecord(
-                image_path(folder, read_text(one, "file_name", f"{self._file}, image {key}")), []
-            )
+            key: _ImageRecord(image_path(folder, read_file_name(one, f"{self._file}, image {key}")), [])
             for key, one in entries_by_id(data["images"], "image", self._file).items()
         }
         unknown, drawable = [], 0

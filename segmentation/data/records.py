@@ -59,7 +59,7 @@ class SegmentationDataset(LazyDataset):
 
     @property
     def mask_dtype(self) -> type[np.generic]:
-        """Of masks that are drawn: what holds the classes and `ignore_index`."""
+        """Of masks: what holds the classes and `ignore_index`."""
         return np.uint8 if max(len(self.class_names) - 1, self.ignore_index) <= 255 else np.int32
 
     def read_mask(self, index: int) -> np.ndarray:
@@ -122,11 +122,6 @@ class MaskDataset(SegmentationDataset):
         pair = self.pairs[index]
         image = read_image(pair.image, pair.image, self.channels, value_range=self.value_range)
         return make_sample(image, self.read_mask(index), pair)
-
-    @property
-    def mask_dtype(self) -> type[np.generic]:
-        """Of masks that are drawn: what holds the classes and `ignore_index`."""
-        return np.uint8 if max(len(self.class_names) - 1, self.ignore_index) <= 255 else np.int32
 
     def read_mask(self, index: int) -> np.ndarray:
         mask = self.pairs[index].mask

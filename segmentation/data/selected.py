@@ -27,7 +27,8 @@ class SelectedClasses(SegmentationDataset):
         others: Of which of `classes` the pixels of all others are; None: they are ignored.
 
     Raises:
-        ConfigError: fewer than two classes are named, one twice, or `others` is none of them.
+        ConfigError: fewer than two classes are named, one twice, `others` is none of them, or `ignore_index` is the
+            number of one.
         InputError: at the first use, the data set has no such class.
     """
 
@@ -46,6 +47,13 @@ class SelectedClasses(SegmentationDataset):
                 received=", ".join(self.classes),
                 allowed="names of classes of the data set",
                 fix="of one class against all else name its background too, with others: <background>",
+            )
+        if not len(self.classes) <= self.ignore_index <= 65535:
+            raise ConfigError(
+                "ignore_index is the number of a class, or out of range",
+                where="SelectedClasses.ignore_index",
+                received=self.ignore_index,
+                allowed=f"{len(self.classes)} to 65535, as there are {len(self.classes)} classes",
             )
         if self.others is not None and self.others not in self.classes:
             raise ConfigError(
@@ -104,4 +112,4 @@ class SelectedClasses(SegmentationDataset):
     def _select(self, mask: np.ndarray) -> np.ndarray:
         count = len(self._table) - 1
         inside = np.where((mask == self.dataset.ignore_index) | (mask >= count), count, mask)
-        return self._table[inside].astype(mask.dtype)
+        return self._table[inside].astype(self.mask_dtype)

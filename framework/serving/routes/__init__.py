@@ -10,7 +10,7 @@ from fastapi import APIRouter
 from framework.serving.admission import ErrorBody
 from framework.serving.errors import error_body
 from framework.serving.models import ModelStore, ServedModel
-from framework.serving.routes import health, open_inference, openai, paddlex, page, predict
+from framework.serving.routes import health, open_inference, openai, paddlex, page, predict, text_embeddings
 from framework.serving.tensors import HEADER_LENGTH
 
 ROUTERS: tuple[APIRouter, ...] = (
@@ -19,6 +19,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     openai.router,
     open_inference.router,
     paddlex.router,
+    text_embeddings.router,
     page.router,
 )
 OPEN_PATHS: frozenset[str] = frozenset(
@@ -28,7 +29,7 @@ OPEN_PATHS: frozenset[str] = frozenset(
 EXPOSED_HEADERS = ("Retry-After", "X-Request-Id", predict.WARNINGS, HEADER_LENGTH)
 """Of answers, that scripts of other web pages may read."""
 _PREDICT = re.compile(
-    r"/v1/models/([^/:]+):predict|/v2/models/([^/:.]+)(?:\.[^/:]*)?(?:/versions/[^/]+)?/infer"
+    r"/v1/models/([^/:]+)(?:/versions/[^/:]+)?:predict|/v2/models/([^/:.]+)(?:\.[^/:]*)?(?:/versions/[^/]+)?/infer"
 )
 
 
@@ -43,6 +44,7 @@ ERROR_BODIES: Mapping[str, ErrorBody] = {
     "/v1": error_body,
     "/v2": open_inference.write_error,
     **paddlex.ERROR_BODIES,
+    **text_embeddings.ERROR_BODIES,
     "/": paddlex.write_both_errors,
 }
 """Of routes of other protocols: how they write errors, by the beginning of their paths."""

@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 from framework.core.types import JSON
 from framework.serving.errors import MethodError
 from framework.serving.formats import find_formats
-from framework.serving.metrics import CONTENT_TYPE, Metrics
+from framework.serving.metrics import Metrics
 from framework.serving.models import ModelStore, ServedModel
 from framework.serving.text_models import ServedGenerator
 from framework.workflow.domain.predictor import LanguagePredictor
@@ -37,9 +37,10 @@ async def readyz(request: Request) -> JSONResponse:
 
 @router.get("/metrics")
 async def metrics(request: Request) -> Response:
-    """For Prometheus."""
+    """For Prometheus, and others that read OpenMetrics."""
     counted: Metrics = request.app.state.metrics
-    return Response(counted.text(request.app.state.store), headers={"content-type": CONTENT_TYPE})
+    content, media_type = counted.text(request.app.state.store, request.headers.get("accept"))
+    return Response(content, headers={"content-type": media_type, "vary": "Accept"})
 
 
 @router.get("/v1/models")
@@ -54,11 +55,12 @@ async def models(request: Request) -> JSONResponse:
 
 @router.get("/v1/models/{name}")
 async def model(request: Request, name: str) -> JSONResponse:
-    """One model."""
+    """One model; 503 before it is ready, so that a probe can ask here, as of KServe's first protocol."""
     store: ModelStore = request.app.state.store
     if name.endswith(_PREDICT):
         raise MethodError("a file is sent to this address", received=request.method, allowed="POST")
-    return JSONResponse(describe(store.generators.get(name) or store.get(name)))
+    one = store.generators.get(name) or store.get(name)
+    return JSONResponse(describe(one), 200 if one.ready else 503, None if one.ready else {"Retry-After": "1"})
 
 
 def describe(model: ServedModel | ServedGenerator) -> dict[str, JSON]:

@@ -15,11 +15,13 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
 from framework.core.types import JSON
-from framework.serving.errors import BadRequestError, UnknownModelError, error_body
+from framework.serving.errors import BadRequestError, error_body
 from framework.serving.models import ModelStore
 from framework.serving.request_body import read_object
 from framework.serving.tensor_models import (
+    VERSION,
     TensorModel,
+    check_version,
     find_programs,
     find_served,
     find_tensor_model,
@@ -35,7 +37,6 @@ from framework.serving.tensors import (
 
 router = APIRouter(prefix="/v2")
 OPEN_PATHS = frozenset({"/v2/health/live", "/v2/health/ready"})
-VERSION = "1"
 _EXTENSIONS = ("binary_tensor_data", "model_repository")
 
 
@@ -107,7 +108,7 @@ async def describe_model(request: Request, name: str, version: str = VERSION) ->
 @router.get("/models/{name}/versions/{version}/ready")
 async def model_ready(request: Request, name: str, version: str = VERSION) -> JSONResponse:
     """200 where the model is ready, else 503."""
-    _check_version(name, version)
+    check_version(name, version)
     model = find_served(request.app.state.store, name)
     return JSONResponse({"name": name, "ready": model.ready}, 200 if model.ready else 503)
 
@@ -137,16 +138,9 @@ def _respond(answer: InferResponse) -> Response:
 
 
 async def _find(request: Request, name: str, version: str) -> TensorModel:
-    _check_version(name, version)
+    check_version(name, version)
     store: ModelStore = request.app.state.store
     return await find_served(store, name).in_thread(lambda: find_tensor_model(store, name))
-
-
-def _check_version(name: str, version: str) -> None:
-    if version != VERSION:
-        raise UnknownModelError(
-            "the model has no such version", received=f"{name} {version}"[:100], allowed=VERSION
-        )
 
 
 def _header_length(request: Request) -> int | None:

@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 from framework.core.errors import ConfigError, FormatError, InputError, MissingExtraError, OarError
 from framework.core.types import JSON
 from framework.serving.errors import BadRequestError, UnsupportedError, status_of
-from framework.serving.formats import STREAM_HEADERS
+from framework.serving.formats import STREAM_HEADERS, ResultResponse
 from framework.serving.metrics import Metrics
 from framework.serving.models import ModelStore
 from framework.serving.openai_answers import (
@@ -46,6 +46,7 @@ from framework.serving.openai_requests import (
 from framework.serving.request_body import read_object
 from framework.serving.responses_answers import ResponseAnswer, ResponseStore
 from framework.serving.responses_requests import read_response
+from framework.serving.routes.text_embeddings import rank_texts
 from framework.serving.text_models import ServedGenerator
 from framework.workflow.domain.capabilities import TextReranking
 from framework.workflow.domain.predictor import LanguagePredictor
@@ -60,7 +61,7 @@ from framework.workflow.domain.text_generation import (
 router = APIRouter()
 T = TypeVar("T")
 W = TypeVar("W", bound=TextWork)
-_RANKINGS = ("/v1/rerank", "/v2/rerank", "/rerank")  # of Jina, of Cohere, of clients of vLLM
+_RANKINGS = ("/v1/rerank", "/v2/rerank", "/rerank")  # of Jina, of Cohere, of clients of vLLM and of TEI
 ERROR_BODIES = dict.fromkeys(
     ("/v1/chat/", "/v1/responses", "/v1/completions", "/v1/embeddings", *_RANKINGS), write_error
 )
@@ -188,7 +189,7 @@ async def embeddings(request: Request) -> Response:
         rows.append({"object": "embedding", "index": number, "embedding": embedding})
     tokens = await model.in_thread(lambda: sum(map(predictor.count_tokens, work.texts)))
     usage: dict[str, JSON] = {"prompt_tokens": tokens, "total_tokens": tokens}
-    return JSONResponse({"object": "list", "data": rows, "model": work.model, "usage": usage})
+    return ResultResponse({"object": "list", "data": rows, "model": work.model, "usage": usage})
 
 
 @router.post(_RANKINGS[0], response_class=Response)
@@ -197,7 +198,10 @@ async def embeddings(request: Request) -> Response:
 async def rerank(request: Request) -> Response:
     """Documents by how well they answer a query, the best first."""
     store: ModelStore = request.app.state.store
-    work = read_ranking(read_object(await request.body()))
+    fields = read_object(await request.body())
+    if request.url.path == _RANKINGS[2] and "texts" in fields:
+        return await rank_texts(request, fields)
+    work = read_ranking(fields)
     model = store.get(work.model)
     request.state.model = model.name
     predictor = model.predictor
@@ -211,7 +215,7 @@ async def rerank(request: Request) -> Response:
         results.append({**row, "document": {"text": work.documents[index]}} if work.returned else row)
     tokens = int(ranked.token_counts.sum())
     number = f"rerank-{secrets.token_hex(12)}"
-    return JSONResponse(
+    return ResultResponse(
         {"id": number, "model": work.model, "results": results, "usage": {"total_tokens": tokens}}
     )
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 
 from framework.core.errors import OarError
 from framework.core.types import JSON
@@ -28,6 +28,7 @@ from framework.serving.errors import (
     status_of,
 )
 from framework.serving.fetch import fetch
+from framework.serving.formats import ResultResponse
 from framework.serving.images import PageFailure, PageReader, Upload, open_upload, predict_pages
 from framework.serving.models import ModelStore, ServedModel
 from framework.serving.request_body import decode_base64, read_flag, read_object
@@ -84,7 +85,7 @@ async def health(request: Request) -> JSONResponse:
     return JSONResponse({"logId": request.state.request_id, "errorCode": 0, "errorMsg": "Healthy"})
 
 
-async def answer(request: Request) -> JSONResponse:
+async def answer(request: Request) -> Response:
     """Run the pipeline of the path on `{"image": base64}` or `{"file": base64, "fileType": 0 | 1}`."""
     store: ModelStore = request.app.state.store
     log_id: str = request.state.request_id
@@ -100,11 +101,12 @@ async def answer(request: Request) -> JSONResponse:
                 else log_id
             )
             result = await _predict(store, selection, fields)
+            content = {"logId": log_id, "result": result, "errorCode": 0, "errorMsg": "Success"}
+            return await selection.model.in_thread(lambda: ResultResponse(content))
     except OarError as error:
         if status_of(error) == 500:
             raise  # the log has its reason
         return JSONResponse(write_error(error, log_id), _status(error), error_headers(error))
-    return JSONResponse({"logId": log_id, "result": result, "errorCode": 0, "errorMsg": "Success"})
 
 
 for _path in paths():

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from framework.core.errors import OarError
+from framework.core.errors import InputError, OarError
 from framework.core.types import JSON
 from framework.serving.errors import UnsupportedError, error_body
 from framework.serving.formats import (
@@ -19,6 +19,7 @@ from framework.serving.formats import (
     LINES_TYPE,
     STREAM_HEADERS,
     OutputFormat,
+    ResultResponse,
     choose_format,
     find_formats,
     takes_any,
@@ -28,7 +29,9 @@ from framework.serving.formats import (
 from framework.serving.images import PageFailure, PageReader, Upload, open_upload, predict_pages
 from framework.serving.models import ModelStore, ServedModel
 from framework.serving.request_body import PredictRequest, read_request
+from framework.serving.request_tables import TensorTable, read_tensors, wrap_entries, write_tensors
 from framework.serving.routes.direct import DirectRoute
+from framework.serving.tensor_models import VERSION, check_version, find_tensor_model
 from framework.vision import image as vision_image
 from framework.workflow.domain.predictor import LanguagePredictor
 from framework.workflow.domain.result import ImageResult, Result
@@ -51,24 +54,31 @@ class _Lines(StreamingResponse):
 
 
 @router.post("/v1/models/{name}:predict", response_class=Response)
-async def predict(request: Request, name: str) -> Response:
+@router.post("/v1/models/{name}/versions/{version}:predict", response_class=Response, include_in_schema=False)
+async def predict(request: Request, name: str, version: str = VERSION) -> Response:
     """Run a model.
 
     The body is a file as it is, multipart/form-data, or JSON: {"image": base64}, {"url": address}, {"text": text} or
     {"inputs": [...]} of several, with {"options": {...}}; {"instances": [...]} is answered with {"predictions": [...]},
-    as KServe's and TensorFlow Serving's first protocol has it. `?format=` or `Accept` choose what comes back.
+    {"inputs": {name: [...]}} with {"outputs": {...}}, as TensorFlow Serving has it: numbers there are tensors of the
+    program. `?format=` or `Accept` choose what comes back.
     """
     store: ModelStore = request.app.state.store
     model = store.get(name)
+    check_version(name, version)
     resources = AsyncExitStack()
     try:
-        version = model.version
+        opened = model.version
         resources.enter_context(model.batcher.admit())
         work = await read_request(request, model, store)
+        if work.tensors is not None:
+            answer = await _run_tensors(store, model, work.tensors, work.timeout)
+            await resources.aclose()
+            return answer
         predictor = await model.predictor_of(work.options)
         accept, output = request.headers.get("accept"), None
         if not takes_any(work.format, accept):
-            output = choose_format(find_formats(version, predictor), work.format, accept)
+            output = choose_format(find_formats(opened, predictor), work.format, accept)
         answer = await _answer(model, work, output, resources)
     except BaseException:
         await resources.aclose()
@@ -76,6 +86,17 @@ async def predict(request: Request, name: str) -> Response:
     if not isinstance(answer, _Lines):
         await resources.aclose()
     return answer
+
+
+async def _run_tensors(
+    store: ModelStore, model: ServedModel, table: TensorTable, timeout: float | None
+) -> Response:
+    """The outputs of the model's program for inputs of numbers."""
+    program = await model.in_thread(lambda: find_tensor_model(store, model.name))
+    inputs = await model.in_thread(lambda: read_tensors(table, program.engine.inputs))
+    outputs = await program.infer(inputs, model.deadline(timeout))
+    content = await model.in_thread(lambda: to_line(write_tensors(table, outputs)))
+    return Response(content, media_type=JSON_TYPE)
 
 
 async def _answer(
@@ -86,14 +107,14 @@ async def _answer(
             raise UnsupportedError(
                 "several inputs are answered with JSON", received=output.name, allowed="json, ndjson"
             )
-        if work.instances:
+        if work.envelope is not None:
             entries = [entry async for entry in _predict_all(model, work)]
-            return Response(to_line({"predictions": entries}), media_type=JSON_TYPE)
+            return ResultResponse(wrap_entries(work.envelope, entries, work.batched))
         return await _deliver(_predict_all(model, work), output, resources)
     (only,) = work.inputs
     if not isinstance(only, Upload):
         result = await _predict_text(model, only, work)
-        return Response(to_line(result.to_dict()), media_type=JSON_TYPE)
+        return ResultResponse(result.to_dict())
     reader = await resources.enter_async_context(open_upload(model, only, can_be_refused=True))
     if output is not None and output.file is not None:
         return await _answer_file(model, reader, work, output)
@@ -107,7 +128,7 @@ async def _answer(
         return await _deliver(_page_lines(_chain((first, second), pages), model, work), output, resources)
     item, result = first
     headers = {WARNINGS: json.dumps(item.warnings)} if item.warnings else {}
-    return Response(to_line(await _describe(result, model, work)), media_type=JSON_TYPE, headers=headers)
+    return ResultResponse(await _describe(result, model, work), headers=headers)
 
 
 Pages = AsyncIterator[tuple[object, Result] | PageFailure]
@@ -125,15 +146,23 @@ async def _deliver(
 ) -> Response:
     """A line an entry as they come, or one list of them where JSON is work for by name."""
     if output is not None and not output.in_pieces:
-        return Response(to_line([entry async for entry in entries]), media_type=JSON_TYPE)
+        return ResultResponse([entry async for entry in entries])
     first = await anext(entries, None)  # where the first page fails, the status says so
+
+    def write_entry(entry: Mapping[str, JSON]) -> bytes:
+        try:
+            return to_line(entry)
+        except InputError as error:
+            return to_line(
+                {**{key: entry[key] for key in ("source", "page") if key in entry}, **error_body(error)}
+            )
 
     async def lines() -> AsyncIterator[bytes]:
         if first is not None:
-            yield to_line(first)
+            yield write_entry(first)
         try:
             async for entry in entries:
-                yield to_line(entry)
+                yield write_entry(entry)
         except OarError as error:
             yield to_line(error_body(error))
 
@@ -170,7 +199,7 @@ async def _predict_all(model: ServedModel, work: PredictRequest) -> AsyncIterato
                 async for entry in _page_lines(pages, model, work):
                     yield entry
         except OarError as error:
-            if work.instances:
+            if work.envelope is not None:
                 raise
             yield {"input": number, **error_body(error)}
 

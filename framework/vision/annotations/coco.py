@@ -19,7 +19,7 @@ from framework.vision.annotations.objects import (
     from_full_mask,
     signed_area,
 )
-from framework.vision.coco_ids import distinct_categories, entries_by_id, read_id
+from framework.vision.coco_ids import distinct_categories, entries_by_id, read_file_name, read_id
 from framework.vision.dataset_files import Region, abbreviate, image_path, read_annotations, usable_region
 
 _RESERVED = (
@@ -67,7 +67,7 @@ def read_coco(file: Path, images: Path) -> AnnotatedSet:
         )
     read = [
         AnnotatedImage(
-            image_path(images, name := read_text(one, "file_name", f"{file}, image {key}")),
+            image_path(images, name := read_file_name(one, f"{file}, image {key}")),
             name,
             sizes[key],
             tuple(objects[key]),

@@ -16,6 +16,7 @@ from framework.vision.annotations.objects import (
     merge_splits,
     split_spellings,
 )
+from framework.vision.coco_ids import find_file_name
 from framework.vision.dataset_files import abbreviate, image_path, is_file, read_annotations
 
 _FOLDERS = ("", "annotations", "Annotations", "images", "Images")
@@ -57,7 +58,7 @@ def _image_names(path: Path) -> list[str]:
     data = read_annotations(path)
     entries = data.get("images") if isinstance(data, dict) else None
     listed = entries if isinstance(entries, list) else []
-    return [str(one.get("file_name")) for one in listed if isinstance(one, dict)]
+    return [str(find_file_name(one)) for one in listed if isinstance(one, dict)]
 
 
 def _has_objects(path: Path) -> bool:

@@ -11,11 +11,12 @@ import numpy as np
 
 from framework.core.errors import InputError
 from framework.vision import masks, polygons
-from framework.vision.contours import find_contours
+from framework.vision.contours import trace_pixel_edges
 
 Box = tuple[float, float, float, float]
 SUBSETS = {"train": "train", "validation": "val", "val": "val", "valid": "val", "test": "test"}
 """Splits by the names that tools have for them, in lower case."""
+_BLOCK = 256  # of points, whose distances to thousands of others are in memory at once
 _SPLIT = re.compile(r"(?:^|[^a-z])(train|val|valid|validation|test)(?=[^a-z]|$)", re.IGNORECASE)
 
 
@@ -54,7 +55,7 @@ class AnnotatedObject:
         """Whether its mask has holes, which `find_outlines` leaves out."""
         if self.mask is None:
             return False
-        areas = [signed_area(points.astype(np.float64)) for points in find_contours(self.mask)]
+        areas = [signed_area(points) for points in trace_pixel_edges(self.mask)]
         largest = max(areas, key=abs, default=0.0)
         return any(area * largest < 0 for area in areas)
 
@@ -90,8 +91,7 @@ class AnnotatedObject:
 
     def _trace(self, holes: bool) -> tuple[np.ndarray, ...]:
         assert self.mask is not None
-        padded = np.pad(self.mask, ((0, 1), (0, 1)))  # where pixels of the last row and column end
-        contours = [points.astype(np.float64) for points in find_contours(padded, dilate=True)]
+        contours = [points.astype(np.float64) for points in trace_pixel_edges(self.mask)]
         areas = [signed_area(points) for points in contours]
         largest = max(areas, key=abs, default=0.0)
         corner = np.array([round(self.box[0]), round(self.box[1])], np.float64)
@@ -188,8 +188,19 @@ def join_outlines(outlines: Sequence[np.ndarray]) -> np.ndarray:
     is joined already. YOLO's format has one outline an object."""
     joined, *others = (np.asarray(outline, np.float64) for outline in outlines)
     for other in others:
-        distances = ((joined[:, None] - other[None]) ** 2).sum(axis=2)
-        here, there = np.unravel_index(int(distances.argmin()), distances.shape)
-        around = np.roll(other, -int(there), axis=0)
+        here, there = _nearest(joined, other)
+        around = np.roll(other, -there, axis=0)
         joined = np.concatenate([joined[: here + 1], around, around[:1], joined[here:]])
     return joined
+
+
+def _nearest(points: np.ndarray, others: np.ndarray) -> tuple[int, int]:
+    """The indices of the point [N, 2] and the other point [M, 2] that are nearest to one another."""
+    best, found = np.inf, (0, 0)
+    for first in range(0, len(points), _BLOCK):
+        distances = ((points[first : first + _BLOCK, None] - others) ** 2).sum(axis=2)
+        index = int(distances.argmin())
+        if distances.flat[index] < best:
+            best = float(distances.flat[index])
+            found = first + index // len(others), index % len(others)
+    return found

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
+import numpy as np
+
 from framework.core.errors import FormatError, InputError
-from framework.vision.annotations.objects import SUBSETS, AnnotatedImage, AnnotatedObject, AnnotatedSet
+from framework.vision.annotations.objects import SUBSETS, AnnotatedImage, AnnotatedSet, bounds
+from framework.vision.annotations.shapes import box_object, turn
 from framework.vision.annotations.xml_files import read_xml
 from framework.vision.dataset_files import read_lines, split_columns
 from framework.vision.image import list_images
@@ -20,13 +24,15 @@ _FLAGS = ("truncated", "occluded")  # elements of an object whose 1 is an attrib
 
 
 class VocObject(NamedTuple):
-    """`box` is xyxy in our coordinates; outlines, as Roboflow and supervision write them, are not read."""
+    """`box` is xyxy in our coordinates; outlines, as Roboflow and supervision write them, are not read. `turned` are
+    the corners [4, 2] of a turned box, whose bounds the box is."""
 
     name: str
     box: tuple[float, float, float, float]
     difficult: bool
     attributes: Mapping[str, str] = MappingProxyType({})
     has_outline: bool = False
+    turned: np.ndarray | None = None
 
 
 class VocAnnotation(NamedTuple):
@@ -40,7 +46,8 @@ def read_voc(path: Path) -> VocAnnotation:
     """Reads one file.
 
     VOC counts pixels from 1 and includes the last one: xmin to xmax become x0 = xmin - 1 to x1 = xmax, y alike. Tools
-    that count from 0 write xmin 0, which becomes 0 too.
+    that count from 0 write xmin 0, which becomes 0 too. Turned boxes are those of roLabelImg: `robndbox` with its
+    middle, sides and angle in radians, clockwise, in continuous coordinates.
 
     Raises:
         FormatError: the file is no XML of this format, or declares a document type or entities.
@@ -57,15 +64,30 @@ def read_voc(path: Path) -> VocAnnotation:
         name = (one.findtext("name") or "").strip()
         if not name:
             raise InputError("an object has no name", where=where, allowed="<name>cat</name>")
-        xmin, ymin, xmax, ymax = (_number(one, f"bndbox/{side}", where) for side in _SIDES)
+        turned = None
+        if one.find("robndbox") is not None and one.find("bndbox") is None:
+            turned = _turned_corners(one, where)
+            box = bounds([turned])
+        else:
+            xmin, ymin, xmax, ymax = (_number(one, f"bndbox/{side}", where) for side in _SIDES)
+            box = (max(0.0, xmin - 1), max(0.0, ymin - 1), xmax, ymax)
         difficult = (one.findtext("difficult") or "0").strip() == "1"
-        box = (max(0.0, xmin - 1), max(0.0, ymin - 1), xmax, ymax)
-        objects.append(VocObject(name, box, difficult, _attributes(one), one.find("polygon") is not None))
+        has_outline = one.find("polygon") is not None
+        objects.append(VocObject(name, box, difficult, _attributes(one), has_outline, turned))
     height, width = (_length(root.findtext(f"size/{side}")) for side in ("height", "width"))
     return VocAnnotation((height, width) if height and width else None, tuple(objects))
 
 
 _SIDES = ("xmin", "ymin", "xmax", "ymax")
+
+
+def _turned_corners(one: Element, where: str) -> np.ndarray:
+    """[4, 2] of a `robndbox`. Raises: InputError."""
+    x, y, width, height, angle = (
+        _number(one, f"robndbox/{name}", where) for name in ("cx", "cy", "w", "h", "angle")
+    )
+    square = np.array([[-0.5, -0.5], [0.5, -0.5], [0.5, 0.5], [-0.5, 0.5]])
+    return turn(square * (width, height) + (x, y), math.degrees(angle), np.array([x, y]))
 
 
 def _attributes(one: Element) -> Mapping[str, str]:
@@ -88,7 +110,7 @@ def _number(element: Element, path: str, where: str) -> float:
             "an object has no box",
             where=where,
             received=f"{path.rpartition('/')[2]}: {text}",
-            allowed="<bndbox> with xmin, ymin, xmax and ymax, all numbers",
+            allowed="<bndbox> with xmin, ymin, xmax and ymax, or <robndbox> with cx, cy, w, h and angle, all numbers",
         )
     return value
 
@@ -135,21 +157,25 @@ def read_voc_folder(folder: Path, images_folder: Path | None = None) -> Annotate
     images, xmls = images_folder or folders[0], folders[1]
     by_stem = {path.stem: path for path in list_images(images)}
     splits = _read_splits(folder / "ImageSets" / "Main") or _read_splits(folder)
-    read, outlines = [], 0
+    read, outlines, problems = [], 0, list[str]()
     for xml in sorted(xmls.glob("*.xml")):
         annotation = read_voc(xml)
         outlines += sum(one.has_outline for one in annotation.objects)
         path = by_stem.pop(xml.stem, images / f"{xml.stem}.jpg")
-        objects = tuple(
-            AnnotatedObject(one.name, one.box, attributes=one.attributes, is_valid=not one.difficult)
-            for one in annotation.objects
-        )
+        objects = []
+        for one in annotation.objects:
+            try:
+                found = box_object(one.name, one.box, one.attributes, not one.difficult)
+            except ValueError as error:
+                problems.append(f"{xml}: {error}")
+                continue
+            objects.append(found if one.turned is None else replace(found, outlines=(one.turned,)))
         split = splits.get(xml.stem, "")
-        read.append(AnnotatedImage(path, path.name, annotation.size_hw, objects, split))
+        read.append(AnnotatedImage(path, path.name, annotation.size_hw, tuple(objects), split))
     names = tuple(sorted({one.label for image in read for one in image.objects}))
-    problems = tuple(f"{path} has no annotation" for path in by_stem.values())
+    problems += [f"{path} has no annotation" for path in by_stem.values()]
     notes = (f"the outlines of {outlines} objects are not read, their boxes are",) if outlines else ()
-    return AnnotatedSet(tuple(read), names, problems, notes)
+    return AnnotatedSet(tuple(read), names, tuple(problems), notes)
 
 
 def _read_splits(folder: Path) -> Mapping[str, str]:

@@ -92,6 +92,8 @@ def _load_yaml(file: Path) -> Mapping[str, object]:
     try:
         check_yaml(text)
         content = yaml.load(text, find_loader())
+        # YAML takes a class "no" for False, and 01 for 1.
+        as_written = yaml.load(text, find_loader(scalars=False))
     except (yaml.YAMLError, ValueError) as error:  # such as numbers and dates that are none
         raise FormatError(
             "the file is no YAML",
@@ -103,7 +105,8 @@ def _load_yaml(file: Path) -> Mapping[str, object]:
         ) from error
     if not isinstance(content, dict):
         raise FormatError("the file describes no data set", where=file, allowed="train:, val: and names:")
-    return content
+    names = as_written.get("names")
+    return {**content, "names": names} if isinstance(names, list | dict) else content
 
 
 def _read_yaml(
@@ -155,7 +158,7 @@ def _read_names(content: Mapping[str, object], file: Path) -> tuple[str, ...]:
         names = [name for _, name in sorted(zip(numbers, names.values()))]
     if names is None and isinstance(content.get("nc"), int):
         return tuple(str(number) for number in range(int(str(content["nc"]))))
-    if not isinstance(names, list) or not names or len(set(map(str, names))) < len(names):
+    if not isinstance(names, list) or not all(names) or len({"", *map(str, names)}) <= len(names):
         raise FormatError(
             "the data set needs a name of its own for each class",
             where=f"{file}: names",
@@ -357,6 +360,9 @@ class _LabelReader:
             values = values[:4]
         if len(values) == 4:
             x, y, width, height = values
+            if width < 0 or height < 0:
+                self.problems.append(f"{where}: {text[:60]} has a side below 0")
+                return None
             shares = np.array([[x - width / 2, y - height / 2], [x + width / 2, y + height / 2]])
         elif len(values) % 2:
             raise _misfit(text, where)

@@ -17,6 +17,7 @@ log = logging.getLogger("oar")
 EXTRA = "ray"
 ADDRESS = "RAY_ADDRESS"
 _ANSWERS = 10.0  # seconds in which a cluster takes a connection
+_STARTS = 30  # seconds in which Ray gives its own processes up
 
 
 def import_ray(module: str, purpose: str) -> ModuleType:
@@ -50,15 +51,16 @@ def connect(address: str | None, purpose: str, cpus: float = 1.0) -> Iterator[Mo
         cpus: That the work reserves: a Ray that is started here has as many, whatever the machine has.
 
     Raises:
-        MissingExtraError; ConfigError, where no cluster answers at the address.
+        MissingExtraError; ConfigError, where no cluster answers at the address, or none starts here.
     """
     ray = import_ray("ray", purpose)
     if ray.is_initialized():
         yield ray
         return
     address = address or os.environ.get(ADDRESS)
+    is_local = address in (None, "", "local")
     try:
-        if address in (None, "", "local"):
+        if is_local:
             ray.init(
                 "local",
                 num_cpus=max(cpu_count(), -int(-cpus // 1)),
@@ -69,10 +71,18 @@ def connect(address: str | None, purpose: str, cpus: float = 1.0) -> Iterator[Mo
             _probe(address)
             ray.init(address, logging_level=logging.WARNING)
     except Exception as error:  # a plain one where processes of Ray do not start in its time
+        received = str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__
+        if is_local:
+            raise ConfigError(
+                "Ray does not start on this machine",
+                received=received,
+                allowed=f"a start within {_STARTS} s, which is no setting of Ray's",
+                fix="try again with less at work here; the reasons are in /tmp/ray/session_latest/logs",
+            ) from error
         raise ConfigError(
             "the cluster of Ray cannot be reached",
-            where=address or "this machine",
-            received=str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__,
+            where=address,
+            received=received,
             allowed="auto, HOST:6379, ray://HOST:10001; or none, and Ray is started here",
             # Since 2.60 `ray start` asks for a token if the machine has one, and `ray.init` of an address sends none.
             fix="check the address, and that `ray start` ran there; RAY_AUTH_MODE=token in the environment where the "

@@ -14,7 +14,7 @@ import numpy as np
 import yaml
 
 from framework.core import bounded
-from framework.core.disk import walk_files, write_file
+from framework.core.disk import is_hidden, walk_files, write_file
 from framework.core.errors import ConfigError, FormatError, InputError
 from framework.core.fields import read_list
 from framework.core.types import JSON
@@ -22,6 +22,7 @@ from framework.text.lines import find_delimiter, read_lines, records
 from framework.vision import raw_images
 from framework.vision.annotations.voc import read_voc
 from framework.vision.annotations.yolo import find_names
+from framework.vision.coco_ids import find_file_name
 from framework.vision.dataset_files import abbreviate, read_annotations
 from framework.workflow.data.choose import GroupRule, choose
 from framework.workflow.data.outputs import check_new, write_whole
@@ -128,7 +129,7 @@ def split_data(
 
 
 def _split_folder(source: Path, output: Path, rules: _Rules) -> SplitReport:
-    classes = sorted(path for path in source.iterdir() if path.is_dir() and path.name[0] != ".")
+    classes = sorted(path for path in source.iterdir() if path.is_dir() and not is_hidden(path.name))
     images, labels = ([path for path in classes if path.name in names] for names in (_IMAGES, _LABELS))
     if len(images) == len(labels) == 1:
         return _split_pairs(source, images[0], labels[0], output, rules)
@@ -246,7 +247,7 @@ def _split_coco(source: Path, output: Path, rules: _Rules) -> SplitReport:
     check_new(targets)
     images = _objects(read_list(data, "images", source), source)
     annotations = _objects(read_list(data, "annotations", source, []), source)
-    names = [str(one.get("file_name")) for one in images]
+    names = [str(find_file_name(one)) for one in images]
     by_image: dict[str, set[str]] = {}
     for one in annotations:
         by_image.setdefault(repr(one.get("image_id")), set()).add(repr(one.get("category_id")))

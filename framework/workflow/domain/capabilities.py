@@ -247,10 +247,12 @@ class PairScores(NamedTuple):
     Attributes:
         scores: [N] float32, the larger the better.
         token_counts: [N] int32: tokens of each pair as the model read it.
+        are_probabilities: Whether the scores are in [0, 1], and not numbers of which a sigmoid makes such.
     """
 
     scores: np.ndarray
     token_counts: np.ndarray
+    are_probabilities: bool = True
 
 
 @runtime_checkable

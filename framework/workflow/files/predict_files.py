@@ -175,37 +175,44 @@ def _collect(
         report.written.append(output_dir / writer.name)
 
 
-def _pairs(lines: Sequence[Text], where: str) -> list[tuple[str, str]]:
-    """The first two columns of each line that is not blank, with a tab between them. Raises: InputError."""
-    found = []
+def _read_pairs(lines: Sequence[str], where: str) -> list[Text | InputError]:
+    """The first two columns of each line that is not blank, with a tab between them; an error for one without a tab."""
+    found: list[Text | InputError] = []
     for number, line in enumerate(lines, start=1):
-        if isinstance(line, str) and not line.strip():
+        if not line.strip():
             continue
-        columns = line if isinstance(line, tuple) else line.split("\t")
-        if len(columns) < 2:
-            raise InputError(
+        columns = line.split("\t")
+        found.append(
+            (columns[0], columns[1])
+            if len(columns) > 1
+            else InputError(
                 "the model takes two texts",
                 where=f"{where}, line {number}",
                 received=repr(line[:60]),
                 allowed="two texts with a tab between them",
                 fix="with --text the second one is given as --pair",
             )
-        found.append((columns[0], columns[1]))
+        )
     return found
 
 
-def run_texts(predictor: LanguagePredictor[Any], texts: Sequence[Text], output_dir: Path) -> Report:
+def run_texts(
+    predictor: LanguagePredictor[Any], texts: Sequence[Text | InputError], output_dir: Path
+) -> Report:
     """What `predictor.predict_attempts` finds in each text, a line each, in results.jsonl.
 
-    A text that cannot be read is reported, its line says why, and the others are read.
+    A text that cannot be read, or is an error already, is reported, its line says why, and the others are read.
     """
     make_folder(output_dir)
     path = output_dir / "results.jsonl"
     report = Report([path])
     stopped = threading.Event()
     with text_file(path) as out, catch_interrupt(stopped):
+        attempts = iter(
+            predictor.predict_attempts(text for text in texts if not isinstance(text, InputError))
+        )
         found = tqdm(
-            predictor.predict_attempts(texts),
+            (text if isinstance(text, InputError) else next(attempts) for text in texts),
             total=len(texts),
             unit="text",
             disable=len(texts) < 2 or not sys.stderr.isatty(),
@@ -213,7 +220,12 @@ def run_texts(predictor: LanguagePredictor[Any], texts: Sequence[Text], output_d
         for number, (text, result) in enumerate(zip(texts, found), start=1):
             if isinstance(result, OarError):
                 report.failed.append((f"text {number}", f"text {number}: {result}"))
-                line = {"text": text if isinstance(text, str) else text[0], "error": str(result)}
+                known = (
+                    {}
+                    if isinstance(text, InputError)
+                    else {"text": text if isinstance(text, str) else text[0]}
+                )
+                line = {**known, "error": str(result)}
             else:
                 line = _content(result, predictor)
             out.write(json.dumps(line, ensure_ascii=False) + "\n")
@@ -374,12 +386,16 @@ def predict_files(
     """
     has_text = text is not None or text_file is not None
     if isinstance(predictor, LanguagePredictor) and has_text:
-        lines: Sequence[Text] = (
-            read_lines(Path(str(text_file))) if text is None else [text if pair is None else (text, pair)]
-        )
-        if predictor.pairs:
-            lines = _pairs(lines, "--text" if text is not None else str(text_file))
-        return run_texts(predictor, lines, output_dir)
+        if text is not None and pair is not None:
+            return run_texts(predictor, [(text, pair)], output_dir)
+        lines = read_lines(Path(str(text_file))) if text is None else [text]
+        if not predictor.pairs:
+            return run_texts(predictor, lines, output_dir)
+        texts = _read_pairs(lines, "--text" if text is not None else str(text_file))
+        errors = [one for one in texts if isinstance(one, InputError)]
+        if errors and len(errors) == len(texts):  # a file of another form, and no slip
+            raise errors[0]
+        return run_texts(predictor, texts, output_dir)
     if isinstance(predictor, ImagePredictor) and has_text:
         raise ConfigError("this model takes something else", received="a text", allowed="images, videos")
     predictor = _vision(predictor)

@@ -25,6 +25,7 @@ from framework.workflow.domain.result import ImageResult
 
 I = TypeVar("I", bound=ImageResult)  # noqa: E741
 _DRAWERS, _DRAWN_AHEAD = 2, 8
+_LONGEST_S = 60
 _TEXTS = "labels"  # the folder of the texts of each image
 
 
@@ -63,6 +64,26 @@ def _stream_stem(address: str) -> str:
     return re.sub(r"[^\w-]+", "_", without).strip("_") or "stream"
 
 
+class ClipTimes:
+    """Where frames that last differently long stand in a clip of `fps` frames a second, so that they keep their times.
+
+    What lasts longer than a minute is cut to a minute: streams, and files of broadcasts, begin to count anew.
+    """
+
+    def __init__(self, fps: float) -> None:
+        self._fps, self._longest = fps, max(1, round(_LONGEST_S * fps))
+        self._frames, self._skipped, self._seconds = 0, 0, -1.0
+
+    def next_gap(self, seconds: float) -> int:
+        """How many times the frame before stands before the next one, whose time this is; -1: it has no place."""
+        later, self._seconds = seconds > self._seconds, max(seconds, self._seconds)
+        gap = round(seconds * self._fps) - self._skipped - self._frames if later else 0
+        self._skipped += max(0, gap - self._longest)
+        gap = min(gap, self._longest)
+        self._frames += max(gap + 1, 0)
+        return max(gap, -1)
+
+
 def run_video(
     predictor: ImagePredictor[I],
     source: Path | int | str,
@@ -73,7 +94,8 @@ def run_video(
 ) -> Report:
     """Every frame of a video: <stem>.jsonl with a line a frame, and <stem>.mp4 at the same frame rate.
 
-    Times are those of the file; the drawing has its mean rate, so frames that last differently long do not there.
+    Times are those of the file. In the drawing, which has one rate, a frame that lasts long is there several times, and
+    of those that fall on one place the first is there.
     Decoding, the model, drawing and encoding run side by side, each a few frames ahead of the next. A video that ends
     before its time, or at Ctrl+C, is written up to there, and the report says so. A number is a camera, a text the
     address of a stream. Of each `stride` frames the first is read; frames are numbered as in the video.
@@ -97,6 +119,8 @@ def run_video(
             bar = stack.enter_context(tqdm(total=total, unit="frame", disable=not sys.stderr.isatty()))
             stack.enter_context(catch_interrupt(stopped))
             writer: VideoWriter | None = None
+            before: np.ndarray | None = None
+            clip_times = ClipTimes(video.fps)
             texts: list[Path] = []
             times: deque[float] = deque()
             count = empty = 0
@@ -105,7 +129,8 @@ def run_video(
             ):
                 count, empty = number + 1, empty + result.is_empty
                 frame = number * stride
-                facts = {"frame": frame, "time": round(times.popleft(), 3), **result.to_dict()}
+                seconds = times.popleft()
+                facts = {"frame": frame, "time": round(seconds, 3), **result.to_dict()}
                 facts.pop("page", None)
                 out.write(json.dumps(facts, ensure_ascii=False) + "\n")
                 add(result, frame)
@@ -114,7 +139,12 @@ def run_video(
                 if image is not None:
                     if writer is None:
                         writer = stack.enter_context(VideoWriter(clip, video.fps, image.shape[:2]))
-                    writer.write(image)
+                    gap = clip_times.next_gap(seconds)
+                    for _ in range(gap):
+                        writer.write(image if before is None else before)
+                    if gap >= 0:
+                        writer.write(image)
+                    before = image
                 bar.update(1)
         report.written += [path for path, there in ((clip, writer is not None), (lines, True)) if there]
         report.note_empty(empty, count, "frames", predictor.empty_note)

@@ -18,6 +18,7 @@ from framework.core.process import find_free_port
 from framework.workflow.domain.result import Json, Result
 
 _NAME = "model"
+_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a proxy does not reach this machine
 _SECONDS_TO_START = 300
 
 
@@ -66,7 +67,7 @@ class ServedModel:
             {"Content-Type": "application/octet-stream"},
         )
         try:
-            with urllib.request.urlopen(request, timeout=_SECONDS_TO_START) as answer:
+            with _OPENER.open(request, timeout=_SECONDS_TO_START) as answer:
                 return JsonResult(json.load(answer))
         except urllib.error.URLError as error:
             raise InputError("the server refuses an image", where=file, received=str(error)) from error
@@ -79,7 +80,7 @@ class ServedModel:
 
     def _is_ready(self) -> bool:
         try:
-            with urllib.request.urlopen(f"{self._url}/readyz", timeout=2) as answer:
+            with _OPENER.open(f"{self._url}/readyz", timeout=2) as answer:
                 return answer.status == 200
         except (urllib.error.URLError, ConnectionError, TimeoutError):
             return False

@@ -95,3 +95,36 @@ def test_classes_that_are_not_there() -> None:
 def test_other_sizes() -> None:
     with pytest.raises(ShapeError, match="different sizes"):
         judge([0, 0], [0])
+
+
+def near(mask: np.ndarray, width: int) -> np.ndarray:
+    """By the definition: some pixel within `width` steps is outside of the mask, or beyond the edge."""
+    padded = np.pad(mask, width)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (2 * width + 1, 2 * width + 1))
+    return mask & ~windows.all(axis=(2, 3))
+
+
+def test_boundaries() -> None:
+    """torchmetrics#1500, detectron2#4381: sums over the images, widths by their diagonals, ignored pixels outside."""
+    rng = np.random.default_rng(0)
+    metric = MeanIoU(boundary=0.05).start(NAMES)
+    counts = np.zeros((2, 4))
+    for size in ((1, 23, 31), (2, 40, 60)):
+        truth, found = (
+            np.kron(rng.integers(0, 3, (n, h // 5 + 1, w // 5 + 1)), np.ones((1, 5, 5), int))[:, :h, :w]
+            for n, h, w in (size, size)
+        )
+        truth[:, :4, :9] = 255
+        metric.update({"labels": found.astype(np.uint8)}, {"mask": truth.astype(np.int32)})
+        width = {23: 2, 40: 4}[size[1]]
+        for one, other in zip(truth, np.where(truth == 255, 255, found)):
+            for index in range(4):
+                both = near(one == index, width), near(other == index, width)
+                counts[:, index] += np.logical_and(*both).sum(), np.logical_or(*both).sum()
+    result = metric.result()
+    expected = counts[0, :3] / counts[1, :3]
+    assert [result[f"boundary_iou/{name}"] for name in NAMES[:3]] == pytest.approx(expected)
+    assert result["boundary_mIoU"] == pytest.approx(expected.mean()) and "boundary_iou/boat" not in result
+    assert next(iter(result)) == "mIoU" and "boundary_mIoU" not in judge([0], [0]).result()
+    with pytest.raises(ConfigError, match="width of a boundary"):
+        MeanIoU(boundary=2)

@@ -132,6 +132,12 @@ def test_empty():
     assert evaluate({1: frame(_1=0)}, {}).misses == 1
 
 
+def test_what_is_found_where_nothing_is_is_no_perfect_score():
+    """As TrackEval's, max(1, objects) below; py-motmetrics#8 has minus infinity."""
+    scores = evaluate({}, {1: frame(_1=0, _2=50)})
+    assert (scores.mota, scores.idf1, scores.motp) == (-2, 0, 0)
+
+
 def test_scores_of_several_videos_add_up():
     one, other = MotScores(10, 8, 1, 3, 1, 6.0, 5), MotScores(30, 30, 0, 0, 0, 30.0, 30)
     assert total([one, other]) == MotScores(40, 38, 1, 3, 1, 36.0, 35)

@@ -23,8 +23,16 @@ from PIL import Image
 from detection.results import Box, DetectionResult
 from framework.core.errors import ConfigError, FormatError, InputError, OarError
 from framework.serving import AsyncClient, Client
-from framework.serving.exchange import Lines, Retries, ServerError, make_result, read_retry_after
+from framework.serving.exchange import (
+    Lines,
+    Retries,
+    ServerError,
+    direct_mounts,
+    make_result,
+    read_retry_after,
+)
 from framework.workflow import open_predictor
+from framework.workflow.verify import server as served_model
 from nlp.json_results import result_from_dict
 from nlp.results import Label, Similarity, Span, Tagged, TextLabels, Translated
 from tests.unit.framework.serving.live_server import live
@@ -114,6 +122,29 @@ def test_errors_are_of_the_classes_of_a_predictor(address: str, tmp_path: Path) 
             client.predict(3)  # type: ignore[call-overload]
     with Client(address, "other") as client, pytest.raises(ConfigError, match="no model of this name"):
         client.predict(file_of(1))
+
+
+def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """hermes-agent#5834: it cannot reach the server."""
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    image = grey(9)
+    with Client(address) as client:
+        here = client.predict(image).to_dict()
+
+    async def ask() -> object:
+        async with AsyncClient(address.replace("127.0.0.1", "localhost")) as client:
+            return (await client.predict(image)).to_dict()
+
+    assert asyncio.run(ask()) == here
+    assert direct_mounts("http://[::1]:80") == {"all://[::1]": None}
+    assert direct_mounts("http://example.org") == direct_mounts("http://10.0.0.1:80") == {}
+    with served_model._OPENER.open(f"{address}/readyz") as answer:  # of `oar verify-deploy`
+        assert answer.status == 200
 
 
 def test_keys(folder: Path) -> None:

@@ -13,14 +13,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from framework.core.errors import InputError
 from framework.serving.errors import BadRequestError
+from framework.serving.formats import ResultResponse
 from framework.serving.images import Upload
 from framework.serving.request_body import clean_name, decode_base64
 from framework.vision import image as vision_image
 from tests.e2e.tools import run_tool
 from tests.unit.framework.serving.conftest import Start
 from tests.unit.framework.serving.tiny import png, score_of
+from zoo.classification.results import Classification
 
 URL = "/v1/models/tiny:predict"
 
@@ -313,6 +317,71 @@ def test_models_and_paths(start: Start) -> None:
     metrics = client.get("/metrics").text
     assert 'oar_requests_total{model="tiny",route="/v1/models/{name}:predict",status="405"}' not in metrics
     assert 'oar_model_ready{model="tiny"} 1.0' in metrics
+
+
+def test_numbers_that_json_has_no_words_for(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """serve#1304, model_server#4337: NaN in an answer is no JSON."""
+    whole = Classification.to_dict
+    monkeypatch.setattr(
+        Classification,
+        "to_dict",
+        lambda self: {**whole(self), **({"best": float("nan")} if self.label == "dark" else {})},
+    )
+    client = start()
+    texts = [base64.b64encode(png(value)).decode() for value in (10, 240, 20)]
+    for path, body in (
+        (URL, {"image": texts[0]}),
+        (URL, {"instances": texts}),
+        (f"{URL}?format=json", {"inputs": [{"image": text} for text in texts]}),
+    ):
+        answer = client.post(path, json=body)
+        assert answer.status_code == 422 and "NaN" in answer.json()["error"]["problem"]
+    lines = client.post(URL, json={"inputs": [{"image": text} for text in texts]}).text.splitlines()
+    entries = [json.loads(line, parse_constant=pytest.fail) for line in lines]
+    assert ["error" in entry for entry in entries] == [True, False, True]
+    assert client.post(URL, json={"image": texts[1]}).status_code == 200
+    with pytest.raises(InputError, match="infinite"):
+        ResultResponse({"score": float("inf")})
+
+
+@pytest.mark.parametrize(
+    ("accept", "media_type", "last"),
+    [
+        ("*/*", "text/plain; version=0.0.4", ""),
+        (
+            "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+            "application/openmetrics-text; version=1.0.0",
+            "# EOF\n",
+        ),
+    ],
+)
+def test_metrics_are_written_as_the_scraper_reads_them(
+    start: Start, accept: str, media_type: str, last: str
+) -> None:
+    client = start()
+    client.post(URL, content=png(1))
+    answer = client.get("/metrics", headers={"Accept": accept})
+    assert answer.headers["content-type"].startswith(media_type) and answer.headers["vary"] == "Accept"
+    assert answer.text.endswith("# EOF\n") == bool(last)
+    assert (
+        'oar_requests_total{model="tiny",route="/v1/models/{name}:predict",status="200"} 1.0' in answer.text
+    )
+    if last:
+        parsed = {family.name for family in text_string_to_metric_families(answer.text)}
+        assert {"oar_requests", "oar_request_seconds", "oar_model_ready"} <= parsed
+
+
+def test_a_model_that_is_not_ready_fails_probes(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """kserve#1915, #3113: a readiness probe of KServe's first protocol asks for the model."""
+    client = start()
+    path = "/v1/models/tiny"
+    assert client.get(path).status_code == client.get("/readyz").status_code == 200
+    monkeypatch.setattr(client.app.state.store.get("tiny"), "_version", None)  # type: ignore[attr-defined]
+    answer = client.get(path)
+    assert answer.status_code == 503 and answer.json()["ready"] is False and answer.headers["retry-after"]
+    assert client.get("/readyz").status_code == client.get("/v2/models/tiny/ready").status_code == 503
+    assert client.get("/healthz").status_code == 200
+    assert client.get("/v1/models").json()["data"][0]["ready"] is False
 
 
 def test_names_of_files_are_names_alone() -> None:

@@ -207,6 +207,7 @@ def test_bfloat16_has_a_name_and_complex_numbers_have_none() -> None:
         ({"inputs": [tensor(shape=[True, 3], data=[1, 2, 3])]}, "no list of sizes"),
         ({"inputs": [tensor(shape=[1.0, 3], data=[1, 2, 3])]}, "no list of sizes"),
         ({"inputs": [{"name": "x", "datatype": "FP32", "shape": 3}]}, "no list of sizes"),
+        ({"inputs": [tensor(shape=[1] * 70, data=[1])]}, "too many axes"),
         ({"inputs": [tensor()]}, "no data"),
         ({"inputs": [tensor(data="abc")]}, "no data"),
         ({"inputs": [tensor(data=[1, 2])]}, "do not fill the shape"),

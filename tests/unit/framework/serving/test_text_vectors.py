@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
@@ -14,11 +15,16 @@ pytest.importorskip("openai")
 
 import openai
 
+from framework.config import build
+from framework.interop import write_safetensors
 from framework.serving.settings import ModelSettings
 from nlp import predictor
+from nlp.models.sequence_classification import SequenceClassifierConfig
+from nlp.pretrained import encoder_config
 from tests.unit.framework.serving.live_server import live
-from tests.unit.nlp.test_embedder_folders import add_modules, make_bert, make_reranker
+from tests.unit.nlp.test_embedder_folders import SETTINGS, add_modules, make_bert, make_reranker, torch_arrays
 
+LABELS = {str(number): f"class {number}" for number in range(7)}
 TEXTS = ["the cat sat", "dogs", "the dog sat on the mat"]
 
 
@@ -27,8 +33,15 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("vectors")
     make_bert(folder / "embedder")
     add_modules(folder / "embedder", {"pooling_mode_mean_tokens": True}, "Normalize")
+    make_bert(folder / "plain")
+    add_modules(folder / "plain", {"pooling_mode_mean_tokens": True}, prompts={"query": "the cat "})
     make_reranker(folder / "reranker")
-    return {"embedder": folder / "embedder", "reranker": folder / "reranker"}
+    identity = {"activation_fn": "torch.nn.modules.linear.Identity"}
+    make_reranker(folder / "numbers", sentence_transformers=identity)
+    make_bert(folder / "classes", architectures=["BertForSequenceClassification"], id2label=LABELS)
+    model = build(SequenceClassifierConfig(encoder_config(SETTINGS), 7)).eval()
+    write_safetensors(folder / "classes" / "model.safetensors", torch_arrays(model), {"format": "pt"})
+    return {path.name: path for path in sorted(folder.iterdir())}
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +80,88 @@ def test_rankings(folders: dict[str, Path], url: str) -> None:
     body |= {"top_n": 1, "return_documents": False}
     (best,) = httpx.post(f"{url}/v1/rerank", json=body, timeout=60).json()["results"]
     assert best["index"] == order[0] and "document" not in best
+
+
+def post(url: str, path: str, body: dict[str, object]) -> Any:
+    answer = httpx.post(f"{url}/{path}", json=body, timeout=60)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_vectors_as_text_embeddings_inference_gives_them(folders: dict[str, Path], url: str) -> None:
+    plain = predictor(folders["plain"]).embed(TEXTS).vectors
+    lengths = np.linalg.norm(plain, axis=1, keepdims=True)
+    np.testing.assert_allclose(post(url, "embed?model=plain", {"inputs": TEXTS}), plain / lengths, atol=1e-6)
+    body = {"inputs": TEXTS[1], "normalize": False, "truncate": None}
+    np.testing.assert_allclose(post(url, "embed?model=plain", body), plain[1:2], atol=1e-6)
+    body |= {"dimensions": 3}
+    np.testing.assert_allclose(post(url, "embed?model=plain", body), plain[1:2, :3], atol=1e-6)
+    asked = predictor(folders["plain"]).embed(TEXTS[:1], prompt_name="query").vectors
+    body = {"inputs": TEXTS[0], "normalize": False, "prompt_name": "query"}
+    np.testing.assert_allclose(post(url, "embed?model=plain", body), asked, atol=1e-6)
+    first = predictor(folders["embedder"]).embed(TEXTS).vectors
+    np.testing.assert_allclose(post(url, "embed", {"inputs": TEXTS}), first, atol=1e-6)
+    inputs = {"source_sentence": TEXTS[0], "sentences": TEXTS[1:]}
+    np.testing.assert_allclose(post(url, "similarity", {"inputs": inputs}), first[1:] @ first[0], atol=1e-6)
+
+
+def test_ranks_as_text_embeddings_inference_gives_them(folders: dict[str, Path], url: str) -> None:
+    body = {"query": "the dog", "texts": TEXTS, "raw_scores": False}
+    for name in ("reranker", "numbers"):  # the same network, of which one gives the number before the sigmoid
+        scores = predictor(folders["reranker"]).rerank("the dog", TEXTS).scores
+        order = np.argsort(-scores).tolist()
+        rows = post(url, f"rerank?model={name}", body)
+        assert [row["index"] for row in rows] == order and "text" not in rows[0]
+        np.testing.assert_allclose([row["score"] for row in rows], scores[order], atol=1e-6)
+    raw = predictor(folders["numbers"]).rerank("the dog", TEXTS).scores
+    rows = post(url, "rerank?model=numbers", {**body, "raw_scores": True, "return_text": True})
+    np.testing.assert_allclose([row["score"] for row in rows], raw[order], atol=1e-6)
+    assert [row["text"] for row in rows] == [TEXTS[index] for index in order]
+
+
+def test_classes_as_text_embeddings_inference_gives_them(folders: dict[str, Path], url: str) -> None:
+    expected = predictor(folders["classes"], top=9)(TEXTS)
+    rows = post(url, "predict", {"inputs": [[text] for text in TEXTS]})
+    assert [[row["label"] for row in each] for each in rows] == [
+        [one.label for one in each.classes] for each in expected
+    ]
+    assert len(rows[0]) == 7 and rows[0][0]["score"] == pytest.approx(expected[0].classes[0].score, abs=1e-5)
+    assert post(url, "predict", {"inputs": TEXTS[1]}) == rows[1]
+    pair = predictor(folders["classes"], top=9)((TEXTS[0], TEXTS[1]))
+    assert [row["label"] for row in post(url, "predict", {"inputs": TEXTS[:2]})] == [
+        one.label for one in pair.classes
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "kind", "message"),
+    [
+        ("embed", {"inputs": []}, 422, "Validation", "none of them empty"),
+        ("embed", {"inputs": [[1, 2]]}, 422, "Validation", "a text"),
+        ("embed", {"inputs": "a", "prompt_name": "nothing"}, 422, "Validation", "nothing"),
+        ("embed", {"inputs": "a", "normalise": True}, 422, "Validation", "did you mean 'normalize'"),
+        ("embed", {"inputs": "a", "dimensions": 99}, 422, "Validation", "at most"),
+        ("embed", {"inputs": "cat " * 900}, 413, "Validation", '"truncate": true'),
+        ("embed", {"inputs": "cat " * 900, "truncate": True, "truncation_direction": "Left"}, 422, "Validation", "end"),
+        ("embed?model=reranker", {"inputs": "a"}, 424, "Backend", "does not answer"),
+        ("embed?model=none", {"inputs": "a"}, 404, "Backend", "no model of this name"),
+        ("rerank", {"query": "a", "texts": []}, 422, "Validation", "texts"),
+        ("rerank?model=reranker", {"query": "a", "texts": ["b"], "raw_scores": True}, 422, "Validation", "raw_scores"),
+        ("predict", {"inputs": ["a", "b", "c"]}, 422, "Validation", "3 texts"),
+        ("similarity", {"inputs": {"sentences": ["a"]}}, 422, "Validation", "source_sentence"),
+    ],
+)  # fmt: skip
+def test_errors_as_text_embeddings_inference_writes_them(
+    url: str, path: str, body: dict[str, object], status: int, kind: str, message: str
+) -> None:
+    answer = httpx.post(f"{url}/{path}", json=body, timeout=60)
+    assert (answer.status_code, answer.json()["error_type"]) == (status, kind), answer.text
+    assert message in answer.json()["error"]
+
+
+def test_long_texts_are_cut_where_that_is_asked_for(url: str) -> None:
+    (vector,) = post(url, "embed", {"inputs": "cat " * 900, "truncate": True})
+    assert np.linalg.norm(vector) == pytest.approx(1)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from framework.vision.coco_ids import read_id
+from framework.core.errors import InputError
+from framework.vision.coco_ids import read_file_name, read_id
 
 
 @pytest.mark.parametrize(
@@ -33,3 +34,11 @@ def test_an_id_that_is_written_in_another_way(value: object, ids: set[int | str]
 def test_an_id_in_a_range_of_numbers(value: object, expected: object) -> None:
     """A range compares a text with each of its numbers: an id that is none took ten seconds."""
     assert read_id(value, range(1 << 24)) == expected
+
+
+def test_the_name_of_an_image_of_lvis_is_the_end_of_its_address() -> None:
+    address = "http://images.cocodataset.org/train2017/000000391895.jpg"
+    assert read_file_name({"coco_url": address}, "") == "train2017/000000391895.jpg"
+    assert read_file_name({"coco_url": address, "file_name": "a.jpg"}, "") == "a.jpg"
+    with pytest.raises(InputError, match="file_name"):
+        read_file_name({"id": 1}, "")

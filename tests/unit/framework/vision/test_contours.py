@@ -12,7 +12,9 @@ from framework.vision.contours import (
     order_corners,
     quad_sizes,
     simplify,
+    trace_pixel_edges,
 )
+from framework.vision.polygons import fill
 
 
 def test_outlines_are_pixel_indices_lowest_region_first():
@@ -36,6 +38,21 @@ def test_dilation_spreads_right_and_down():
     mask[1, 1] = True
     (points,) = find_contours(mask, dilate=True)
     assert sorted(map(tuple, points.tolist())) == [(1, 1), (1, 2), (2, 1), (2, 2)]
+
+
+def test_outlines_along_pixel_edges_are_exactly_the_mask():
+    """JSON2YOLO#38: parts that touch at a corner, holes, parts in holes, lines of one pixel, the edges of the image."""
+    rng = np.random.default_rng(0)
+    for share in (0.3, 0.5, 0.8, 0.95):
+        for _ in range(20):
+            mask = rng.random(rng.integers(1, 9, 2)) < share
+            covered = np.zeros_like(mask)
+            outlines = trace_pixel_edges(mask)
+            for points in outlines:
+                covered ^= fill([points], mask.shape)
+            assert np.array_equal(covered, mask)
+    (points,) = trace_pixel_edges(np.ones((2, 3), bool))
+    assert sorted(map(tuple, points.tolist())) == [(0, 0), (0, 2), (3, 0), (3, 2)]
 
 
 def test_outlines_of_nothing_of_one_pixel_and_of_a_view():

@@ -38,6 +38,12 @@ def test_pixels_of_other_classes_are_background(dataset: MaskFolder) -> None:
     assert some.read_mask(0).tolist() == [[0, 1, 0, 0], [255, 0, 0, 0]]
 
 
+def test_an_ignore_index_beyond_a_byte_stays_what_it_is(dataset: MaskFolder) -> None:
+    some = SelectedClasses(dataset, ("sky", "car"), ignore_index=65535)
+    assert some.read_mask(0).tolist() == [[65535, 1, 65535, 0], [65535, 0, 65535, 65535]]
+    assert some.count_pixels().tolist() == [2, 1]
+
+
 def test_names_that_do_not_fit(dataset: MaskFolder) -> None:
     with pytest.raises(InputError, match=r"no such class(?s:.)*did you mean 'car'"):
         _ = SelectedClasses(dataset, ("ground", "cars")).class_names
@@ -45,3 +51,5 @@ def test_names_that_do_not_fit(dataset: MaskFolder) -> None:
         SelectedClasses(dataset, ("car",))
     with pytest.raises(ConfigError, match="or ignored"):
         SelectedClasses(dataset, ("car", "sky"), others="tree")
+    with pytest.raises(ConfigError, match="number of a class"):
+        SelectedClasses(dataset, ("car", "sky"), ignore_index=1)

@@ -14,6 +14,7 @@ from framework.vision import image
 from framework.vision.annotations.coco import coco_dict, read_coco
 from framework.vision.annotations.cvat import cvat_xml, read_cvat
 from framework.vision.annotations.objects import AnnotatedObject, join_outlines, signed_area
+from framework.vision.annotations.voc import read_voc_folder
 from framework.vision.annotations.yolo import read_yolo, yolo_lines
 
 
@@ -115,7 +116,7 @@ def test_lines_that_are_left_out(tmp_path: Path) -> None:
     text(
         tmp_path / "labels/train/a.txt",
         "0 0.5 0.5 0.2 0.2\n0 0.5  0.5 0.2 0.2\n0 0.9 0.5 0.4 0.2\n"
-        "0 0.5 0.5 0 0.2\n0 0.9 0.5 0.205 0.2\n0 1.5 0.5 0.2 0.2\n",
+        "0 0.5 0.5 0 0.2\n0 0.9 0.5 0.205 0.2\n0 1.5 0.5 0.2 0.2\n0 0.5 0.5 -0.2 0.2\n",
     )
     read = read_yolo(tmp_path, "train")
     assert [one.box for one in read.images[0].objects] == [
@@ -127,6 +128,7 @@ def test_lines_that_are_left_out(tmp_path: Path) -> None:
         "2: it comes twice",
         "4: 0 0.5 0.5 0 0.2 has no area in its image",
         "6: 0 1.5 0.5 0.2 0.2 has no area in its image",
+        "7: 0 0.5 0.5 -0.2 0.2 has a side below 0",
     ]
     assert any("an object reaches beyond its image and is cut there" in note for note in read.notes)
 
@@ -161,6 +163,7 @@ def test_keypoints_behind_a_box(tmp_path: Path) -> None:
     [
         ("train: images/gone\nnames: [a]\n", InputError, "no such folder of images(?s:.)*images/gone"),
         ("train: images/train\n", FormatError, "needs a name of its own"),
+        ("train: images/train\nnames: [a, ]\nnames: {0: a, 1: }\n", FormatError, "needs a name of its own"),
         ("train: images/train\nnames: {1: a, 2: b}\n", FormatError, "the numbers of the classes have gaps"),
         ("test: images/val\nnames: [a]\n", InputError, "no such part"),
         ("- a\n", FormatError, "describes no data set"),
@@ -170,6 +173,20 @@ def test_keypoints_behind_a_box(tmp_path: Path) -> None:
 def test_files_that_are_wrong(tmp_path: Path, data: str, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         read_yolo(ultralytics(tmp_path, data), "train" if data.startswith("test") else "")
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        ("[no, yes]", ("no", "yes")),
+        ("{0: on, 1: null}", ("on", "null")),
+        ("[01, 1.50]", ("01", "1.50")),
+        ("\n  '0': 2024-01-02\n  '1': 'true'\n", ("2024-01-02", "true")),
+    ],
+)
+def test_names_are_what_is_written(tmp_path: Path, names: str, expected: tuple[str, ...]) -> None:
+    file = ultralytics(tmp_path, f"train: images/train\nnames: {names}\n")
+    assert read_yolo(file, "train").class_names == expected
 
 
 def test_outlines_and_boxes_as_lines() -> None:
@@ -184,7 +201,7 @@ def test_outlines_and_boxes_as_lines() -> None:
     lines = list(yolo_lines(objects, ("cat", "dog"), (50, 100), segments=True))
     assert lines[0] == "1 0.100000 0.100000 0.300000 0.100000 0.300000 0.500000 0.100000 0.500000\n"
     points = np.array(lines[1].split()[1:], float).reshape(-1, 2) * (100, 50)
-    assert abs(signed_area(points)) == 256 - 16 + 4 * 0.5  # a hole, whose corners are cut by half a pixel
+    assert abs(signed_area(points)) == 256 - 16
     assert points.min(axis=0).tolist() == [42, 12]
     assert (
         list(yolo_lines(objects, ("cat", "dog"), (50, 100), segments=False))[1]
@@ -382,3 +399,26 @@ def test_outlines_of_coco_that_cannot_be_read_are_told(tmp_path: Path) -> None:
         and "annotation 1: no mask" in note
         and "annotation 2: 1 of 2" in note
     )
+
+
+def test_turned_boxes_of_rolabelimg_and_boxes_without_an_area(tmp_path: Path) -> None:
+    """The corners by roLabelImg's own formula; swapped corners were written on as sides below 0."""
+    photo(tmp_path / "a.jpg", (100, 200))
+    turned = "<robndbox><cx>50</cx><cy>40</cy><w>40</w><h>20</h><angle>{}</angle></robndbox>"
+    swapped = "<bndbox><xmin>60</xmin><ymin>40</ymin><xmax>10</xmax><ymax>20</ymax></bndbox>"
+    boxes = (turned.format(0.5), turned.format(np.pi / 2), swapped)
+    objects = "".join(f"<object><type>robndbox</type><name>ship</name>{box}</object>" for box in boxes)
+    text(tmp_path / "a.xml", f"<annotation>{objects}</annotation>")
+    read = read_voc_folder(tmp_path)
+    first, upright = read.images[0].objects
+    cos, sin = np.cos(0.5), np.sin(0.5)
+    corners = [
+        (50 + cos * x - sin * y, 40 + sin * x + cos * y)
+        for x, y in ((-20, -10), (20, -10), (20, 10), (-20, 10))
+    ]
+    np.testing.assert_allclose(first.outlines[0], corners)
+    assert upright.box == pytest.approx((40, 20, 60, 60))
+    assert len(read.problems) == 1 and "has no area" in read.problems[0]
+    text(tmp_path / "a.xml", "<annotation><object><name>ship</name><robndbox/></object></annotation>")
+    with pytest.raises(InputError, match=r"cx: None(?s:.)*<robndbox> with cx"):
+        read_voc_folder(tmp_path)

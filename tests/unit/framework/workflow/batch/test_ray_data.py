@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -106,6 +107,21 @@ def test_the_errors_of_a_worker_that_died_behind_its_file_are_told(tmp_path: Pat
 def other_processes_may_use_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ray ends workers where the memory of the machine is short, whoever uses it."""
     monkeypatch.setenv("RAY_memory_monitor_refresh_ms", "0")
+
+
+def test_a_ray_that_does_not_start_here_is_no_matter_of_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    def init(*arguments: object, **settings: object) -> None:
+        raise Exception("The current node timed out during startup.")
+
+    module = types.SimpleNamespace(is_initialized=lambda: False, init=init)
+    monkeypatch.setattr(cluster, "import_ray", lambda *names: module)
+    monkeypatch.delenv(cluster.ADDRESS, raising=False)
+    with (
+        pytest.raises(cluster.ConfigError, match="timed out during startup") as error,
+        cluster.connect(None, "x"),
+    ):
+        pass
+    assert "less at work" in str(error.value) and "token" not in str(error.value)
 
 
 @needs_ray

@@ -135,3 +135,17 @@ def test_class_folders_by_group(tmp_path: Path) -> None:
         for part in ("train", "val")
     )
     assert len(val) == 1 and not train & val and (tmp_path / "out/val/cat").is_dir()
+
+
+def test_what_systems_put_beside_classes_is_none(tmp_path: Path) -> None:
+    """A folder that came out of an archive of macOS, looked at with Windows' Explorer."""
+    for number in range(4):
+        photo(tmp_path / "photos" / ("cat" if number % 2 else "dog") / f"{number}.png", number)
+    for name in ("__MACOSX/._0.png", "cat/Thumbs.db", "dog/desktop.ini", "dog/._0.png"):
+        (tmp_path / "photos" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "photos" / name).write_bytes(b"x")
+    split_data(tmp_path / "photos", tmp_path / "out", share=0.5)
+    written = [path.relative_to(tmp_path / "out").parts for path in (tmp_path / "out").rglob("*.*")]
+    assert sorted((part, folder) for part, folder, _ in written) == [
+        *[("train", "cat"), ("train", "dog"), ("val", "cat"), ("val", "dog")]
+    ]

@@ -21,7 +21,7 @@ from framework.vision import image as vision_image
 from framework.vision.video import VideoReader, VideoWriter
 from framework.workflow import VisionPredictor
 from framework.workflow.domain import result as domain_result
-from framework.workflow.domain.predictor import ImageItem, Row, RowPredictor
+from framework.workflow.domain.predictor import ImageItem, LanguagePredictor, Row, RowPredictor, Text
 from framework.workflow.files import predict_files as runner
 from framework.workflow.files import videos
 from framework.workflow.files.sources import open_sources
@@ -316,6 +316,33 @@ def test_a_line_that_is_no_row_has_its_error_and_the_others_their_results(tmp_pa
     assert [name for name, _ in report.failed] == ["a.csv, row 2"]
 
 
+class Turned(LanguagePredictor[domain_result.Result]):
+    """The second text of a pair before the first."""
+
+    pairs = True
+
+    def predict_stream(self, items: Iterable[Text]) -> Iterator[domain_result.Result]:
+        return (Doubled(f"{item[1]}, {item[0]}") for item in items)
+
+    def predict_attempts(self, texts: Iterable[Text]) -> Iterator[domain_result.Result | OarError]:
+        return self.predict_stream(texts)
+
+
+def test_a_line_without_a_second_text_has_its_error_and_the_others_their_results(tmp_path: Path) -> None:
+    (tmp_path / "pairs.txt").write_text("a\tbc\n\nno tab\nde\tfgh\tleft out\n")
+    report = runner.predict_files(Turned(), tmp_path / "out", text_file=str(tmp_path / "pairs.txt"))
+    first, second, third = map(json.loads, (tmp_path / "out" / "results.jsonl").read_text().splitlines())
+    assert (first, third) == ({"text": "bc, a"}, {"text": "fgh, de"})
+    assert "line 3" in second["error"] and "two texts with a tab" in second["error"]
+    assert [name for name, _ in report.failed] == ["text 2"]
+    (tmp_path / "texts.txt").write_text("one\ntwo\n")
+    with pytest.raises(InputError, match="takes two texts"):
+        runner.predict_files(Turned(), tmp_path / "none", text_file=str(tmp_path / "texts.txt"))
+    with pytest.raises(InputError, match="takes two texts"):
+        runner.predict_files(Turned(), tmp_path / "none", text="one")
+    assert not (tmp_path / "none").exists()
+
+
 class Timed(Ahead):
     """Is asked for the frames of a video at their rate."""
 
@@ -357,15 +384,16 @@ def test_times_of_frames_that_last_differently_long(tmp_path: Path, monkeypatch:
     """openmpf#1313: the times in the results are those of the file."""
 
     class Uneven(Video):
-        there = 4
-
         def __iter__(self) -> Iterator[np.ndarray]:
-            for frame, self.time in zip(super().__iter__(), (0.0, 0.04, 5.0, 5.5)):
-                yield frame
+            for number, self.time in enumerate((0.0, 0.04, 5.0, 5.5)):
+                yield np.full((16, 16, 3), 80 * number, np.uint8)
 
     monkeypatch.setattr(videos, "VideoReader", Uneven)
-    runner.run_video(Ahead(), tmp_path / "clip.mp4", tmp_path / "out", draw=False)
+    runner.run_video(Ahead(), tmp_path / "clip.mp4", tmp_path / "out")
     assert [line["time"] for line in lines_of(tmp_path / "out" / "clip.jsonl")] == [0, 0.04, 5, 5.5]
+    with VideoReader(tmp_path / "out" / "clip.mp4") as clip:  # at 5 frames a second; each one is inverted
+        levels = [255 - round(float(frame.mean())) for frame in clip]
+    assert np.allclose(levels, [0] + 24 * [80] + 3 * [160] + [240], atol=10)
 
 
 def lines_of(path: Path) -> list[dict]:

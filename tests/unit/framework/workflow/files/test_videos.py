@@ -16,9 +16,9 @@ from framework.vision.video import VideoWriter
 from framework.workflow import VisionPredictor
 from framework.workflow.domain.predictor import ImageItem
 from framework.workflow.domain.result import ImageResult
-from framework.workflow.files.predict_files import check_sources, predict_files, run_images
+from framework.workflow.files.predict_files import check_sources, predict_files, predict_sources, run_images
 from framework.workflow.files.sources import open_sources
-from framework.workflow.files.videos import name_source, run_video
+from framework.workflow.files.videos import ClipTimes, name_source, run_video
 
 
 @dataclass(frozen=True)
@@ -104,3 +104,28 @@ def test_streams_are_sources(tmp_path: Path) -> None:
     report = run_video(Levels(), "rtsp://user:secret@127.0.0.1:9/cam", tmp_path / "out")
     assert report.exit_code == 1 and "the stream gives no image" in report.summary()
     assert "secret" not in report.summary()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "gaps"),
+    [
+        ([0, 0.1, 0.2, 0.3], [0, 0, 0, 0]),
+        ([0, 0.103, 0.198, 0.304], [0, 0, 0, 0]),  # as milliseconds round them, or a camera wavers
+        ([0, 0.5, 0.51, 0.52, 0.7], [0, 4, -1, -1, 1]),
+        ([0, 0, 0, 0.3], [0, 0, 0, 0]),  # no times
+        ([0, 95443.7, 95443.8], [0, 600, 0]),  # a count of 33 bits at 90 kHz that begins anew
+    ],
+)
+def test_frames_keep_their_times_in_a_clip_of_one_rate(seconds: list[float], gaps: list[int]) -> None:
+    times = ClipTimes(10.0)
+    assert [times.next_gap(one) for one in seconds] == gaps
+
+
+@pytest.mark.parametrize("name", ["phone.3gp", "camcorder.MTS", "camera.mxf"])
+def test_videos_of_phones_and_camcorders_are_no_images(tmp_path: Path, name: str) -> None:
+    with VideoWriter(tmp_path / "clip.mp4", 5.0, (16, 16)) as video:
+        video.write(np.zeros((16, 16, 3), np.uint8))
+    clip = (tmp_path / "clip.mp4").rename(tmp_path / name)
+    with open_sources([str(clip)], (".png",)) as sources:
+        report = predict_sources(Levels(), tmp_path / "out", sources, draw=False)
+    assert report.exit_code == 0 and (tmp_path / "out" / f"{clip.stem}.jsonl").is_file()
