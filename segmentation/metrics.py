@@ -127,8 +127,8 @@ class ConfusionCollector:
         """Of two class maps [H, W], in which -1 is ignored."""
         width = max(1, round(share * float(np.hypot(*truth.shape))))
         for index in sorted({*np.unique(truth).tolist(), *np.unique(predicted).tolist()} - {-1}):
-            near, found = (masks.find_boundary(one == index, width) for one in (truth, predicted))
-            self.near_contours[:, index] += (near & found).sum(), (near | found).sum()
+            near, predicted_near = (masks.find_boundary(one == index, width) for one in (truth, predicted))
+            self.near_contours[:, index] += (near & predicted_near).sum(), (near | predicted_near).sum()
 
     def result(self) -> dict[str, float]:
         """Raises InputError when no pixel was counted."""

@@ -77,27 +77,27 @@ def _classifies(predictor: AnyPredictor) -> bool:
 @router.post("/embed", response_class=Response)
 async def embed(request: Request) -> Response:
     """Vectors of texts, `{"inputs": text | [text, ...]}`."""
-    return await answer_texts(request, read_object(await request.body()), _embeds, _embed)
+    return await _answer_texts(request, read_object(await request.body()), _embeds, _embed)
 
 
 @router.post("/similarity", response_class=Response)
 async def similarity(request: Request) -> Response:
     """Cosines of a sentence and others, `{"inputs": {"source_sentence": text, "sentences": [text, ...]}}`."""
-    return await answer_texts(request, read_object(await request.body()), _embeds, _compare)
+    return await _answer_texts(request, read_object(await request.body()), _embeds, _compare)
 
 
 @router.post("/predict", response_class=Response)
 async def predict(request: Request) -> Response:
     """Classes of a text, of a pair of texts in a list, or of a list of lists of either."""
-    return await answer_texts(request, read_object(await request.body()), _classifies, _classify)
+    return await _answer_texts(request, read_object(await request.body()), _classifies, _classify)
 
 
 async def rank_texts(request: Request, fields: Fields) -> Response:
     """Texts by how well they answer a query, the best first: `{"query": text, "texts": [text, ...]}`."""
-    return await answer_texts(request, fields, _ranks, _rank)
+    return await _answer_texts(request, fields, _ranks, _rank)
 
 
-async def answer_texts(
+async def _answer_texts(
     request: Request, fields: Fields, accepts: Callable[[AnyPredictor], bool], answer: Answer
 ) -> Response:
     """What a model of this kind answers, or the error as these servers write it."""

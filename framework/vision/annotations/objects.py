@@ -196,11 +196,11 @@ def join_outlines(outlines: Sequence[np.ndarray]) -> np.ndarray:
 
 def _nearest(points: np.ndarray, others: np.ndarray) -> tuple[int, int]:
     """The indices of the point [N, 2] and the other point [M, 2] that are nearest to one another."""
-    best, found = np.inf, (0, 0)
+    best, pair = np.inf, (0, 0)
     for first in range(0, len(points), _BLOCK):
         distances = ((points[first : first + _BLOCK, None] - others) ** 2).sum(axis=2)
         index = int(distances.argmin())
         if distances.flat[index] < best:
             best = float(distances.flat[index])
-            found = first + index // len(others), index % len(others)
-    return found
+            pair = first + index // len(others), index % len(others)
+    return pair

@@ -24,15 +24,15 @@ _FLAGS = ("truncated", "occluded")  # elements of an object whose 1 is an attrib
 
 
 class VocObject(NamedTuple):
-    """`box` is xyxy in our coordinates; outlines, as Roboflow and supervision write them, are not read. `turned` are
-    the corners [4, 2] of a turned box, whose bounds the box is."""
+    """`box` is xyxy in our coordinates; outlines, as Roboflow and supervision write them, are not read. `rotated` are
+    the corners [4, 2] of a rotated box, whose bounds the box is."""
 
     name: str
     box: tuple[float, float, float, float]
     difficult: bool
     attributes: Mapping[str, str] = MappingProxyType({})
     has_outline: bool = False
-    turned: np.ndarray | None = None
+    rotated: np.ndarray | None = None
 
 
 class VocAnnotation(NamedTuple):
@@ -64,16 +64,16 @@ def read_voc(path: Path) -> VocAnnotation:
         name = (one.findtext("name") or "").strip()
         if not name:
             raise InputError("an object has no name", where=where, allowed="<name>cat</name>")
-        turned = None
+        rotated = None
         if one.find("robndbox") is not None and one.find("bndbox") is None:
-            turned = _turned_corners(one, where)
-            box = bounds([turned])
+            rotated = _rotated_corners(one, where)
+            box = bounds([rotated])
         else:
             xmin, ymin, xmax, ymax = (_number(one, f"bndbox/{side}", where) for side in _SIDES)
             box = (max(0.0, xmin - 1), max(0.0, ymin - 1), xmax, ymax)
         difficult = (one.findtext("difficult") or "0").strip() == "1"
         has_outline = one.find("polygon") is not None
-        objects.append(VocObject(name, box, difficult, _attributes(one), has_outline, turned))
+        objects.append(VocObject(name, box, difficult, _attributes(one), has_outline, rotated))
     height, width = (_length(root.findtext(f"size/{side}")) for side in ("height", "width"))
     return VocAnnotation((height, width) if height and width else None, tuple(objects))
 
@@ -81,7 +81,7 @@ def read_voc(path: Path) -> VocAnnotation:
 _SIDES = ("xmin", "ymin", "xmax", "ymax")
 
 
-def _turned_corners(one: Element, where: str) -> np.ndarray:
+def _rotated_corners(one: Element, where: str) -> np.ndarray:
     """[4, 2] of a `robndbox`. Raises: InputError."""
     x, y, width, height, angle = (
         _number(one, f"robndbox/{name}", where) for name in ("cx", "cy", "w", "h", "angle")
@@ -165,11 +165,11 @@ def read_voc_folder(folder: Path, images_folder: Path | None = None) -> Annotate
         objects = []
         for one in annotation.objects:
             try:
-                found = box_object(one.name, one.box, one.attributes, not one.difficult)
+                entry = box_object(one.name, one.box, one.attributes, not one.difficult)
             except ValueError as error:
                 problems.append(f"{xml}: {error}")
                 continue
-            objects.append(found if one.turned is None else replace(found, outlines=(one.turned,)))
+            objects.append(entry if one.rotated is None else replace(entry, outlines=(one.rotated,)))
         split = splits.get(xml.stem, "")
         read.append(AnnotatedImage(path, path.name, annotation.size_hw, tuple(objects), split))
     names = tuple(sorted({one.label for image in read for one in image.objects}))

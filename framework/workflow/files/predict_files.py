@@ -177,12 +177,12 @@ def _collect(
 
 def _read_pairs(lines: Sequence[str], where: str) -> list[Text | InputError]:
     """The first two columns of each line that is not blank, with a tab between them; an error for one without a tab."""
-    found: list[Text | InputError] = []
+    pairs: list[Text | InputError] = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         columns = line.split("\t")
-        found.append(
+        pairs.append(
             (columns[0], columns[1])
             if len(columns) > 1
             else InputError(
@@ -193,7 +193,7 @@ def _read_pairs(lines: Sequence[str], where: str) -> list[Text | InputError]:
                 fix="with --text the second one is given as --pair",
             )
         )
-    return found
+    return pairs
 
 
 def run_texts(
@@ -220,12 +220,12 @@ def run_texts(
         for number, (text, result) in enumerate(zip(texts, found), start=1):
             if isinstance(result, OarError):
                 report.failed.append((f"text {number}", f"text {number}: {result}"))
-                known = (
+                fields = (
                     {}
                     if isinstance(text, InputError)
                     else {"text": text if isinstance(text, str) else text[0]}
                 )
-                line = {**known, "error": str(result)}
+                line = {**fields, "error": str(result)}
             else:
                 line = _content(result, predictor)
             out.write(json.dumps(line, ensure_ascii=False) + "\n")

@@ -329,13 +329,15 @@ class Turned(LanguagePredictor[domain_result.Result]):
 
 
 def test_a_line_without_a_second_text_has_its_error_and_the_others_their_results(tmp_path: Path) -> None:
-    (tmp_path / "pairs.txt").write_text("a\tbc\n\nno tab\nde\tfgh\tleft out\n")
+    (tmp_path / "pairs.txt").write_text("a\tbc\n\nno tab\nde\tfgh\tleft out\n", encoding="utf-8")
     report = runner.predict_files(Turned(), tmp_path / "out", text_file=str(tmp_path / "pairs.txt"))
-    first, second, third = map(json.loads, (tmp_path / "out" / "results.jsonl").read_text().splitlines())
+    first, second, third = map(
+        json.loads, (tmp_path / "out" / "results.jsonl").read_text(encoding="utf-8").splitlines()
+    )
     assert (first, third) == ({"text": "bc, a"}, {"text": "fgh, de"})
     assert "line 3" in second["error"] and "two texts with a tab" in second["error"]
     assert [name for name, _ in report.failed] == ["text 2"]
-    (tmp_path / "texts.txt").write_text("one\ntwo\n")
+    (tmp_path / "texts.txt").write_text("one\ntwo\n", encoding="utf-8")
     with pytest.raises(InputError, match="takes two texts"):
         runner.predict_files(Turned(), tmp_path / "none", text_file=str(tmp_path / "texts.txt"))
     with pytest.raises(InputError, match="takes two texts"):
