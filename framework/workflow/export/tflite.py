@@ -29,6 +29,7 @@ from framework.export.formats.tflite.packages import (
 from framework.export.program import ArrayDict, layer_function
 from framework.inference.engine import Engine
 from framework.workflow.export.agreement import agreement
+from framework.workflow.export.examples import spread
 from framework.workflow.export.onnx import draw_input
 
 log = logging.getLogger("oar")
@@ -361,12 +362,6 @@ def calibration_feeds(examples: Sequence[NamedArrays], signature: Signature, mos
         {name: _resize(feed[name], shape) for name, shape in signature.shapes.items()}
         for feed in spread(examples, most)
     ]
-
-
-def spread(examples: Sequence[NamedArrays], most: int) -> list[NamedArrays]:
-    """At most so many of them, from the first to the last."""
-    indices = np.linspace(0, len(examples) - 1, min(most, len(examples))).round().astype(int)
-    return [examples[index] for index in indices]
 
 
 def _resize(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
