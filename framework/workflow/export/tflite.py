@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,6 +41,9 @@ LEAST_AGREEMENT = {"float16": 0.99, "int8_weights": 0.9, "int8": 0.9}
 furthest off."""
 SUMMARY = "OAR_METADATA"
 """The buffer of metadata with a JSON of all that the artifact knows."""
+_BREAKS = re.compile(
+    r"[\r\n]+"
+)  # in a name: readers of `labels.txt` would take what follows for the next class
 
 
 @dataclass(frozen=True)
@@ -223,7 +227,7 @@ class TfliteFile:
         """The metadata, and the JSON of `SUMMARY`."""
         listed = self.about.get("labels")
         labels = [str(label) for label in listed] if isinstance(listed, list | tuple) else []
-        lines = labels or list(self.vocabulary)
+        lines = [_BREAKS.sub(" ", line) for line in labels or self.vocabulary]
         subgraphs = [
             (
                 [self._input(name, shape) for name, shape in inputs.items()],
