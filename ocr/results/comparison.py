@@ -40,5 +40,5 @@ def compare_pages(reference: Page, other: Page) -> Comparison:
 def compare_words(reference: Page, other: Page) -> Comparison:
     """Words of letters and digits that stand in both, wherever they stand; of scripts without spaces each character.
     The share is the F1 of the other's words."""
-    expected, found = (collections.Counter(_WORD.findall(page.text)) for page in (reference, other))
-    return Comparison(2 * (expected & found).total(), expected.total() + found.total())
+    expected, words = (collections.Counter(_WORD.findall(page.text)) for page in (reference, other))
+    return Comparison(2 * (expected & words).total(), expected.total() + words.total())

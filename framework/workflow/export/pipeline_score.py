@@ -58,7 +58,7 @@ class PipelineScore:
 
 def _predict(artifact: Artifact, files: Sequence[Path | str], engines: Mapping[str, Engine]) -> list[Result]:
     domain = find_domain(str(artifact.config["domain"]))
-    given = {id(one): engines[name] for name, one in programs_of(artifact).items()}
-    runtime = _GivenEngines(device="cpu", precision="float32", engines=given)
+    by_identity = {id(one): engines[name] for name, one in programs_of(artifact).items()}
+    runtime = _GivenEngines(device="cpu", precision="float32", engines=by_identity)
     predictor = domain.open(artifact, make_options(domain.options, {}, "quantize"), runtime)
     return [predictor.predict(file) for file in files]
