@@ -24,7 +24,7 @@ from framework.workflow.domain.capabilities import (
     RuntimeSettings,
     WebExport,
 )
-from framework.workflow.domain.comparison import ResultComparison
+from framework.workflow.domain.comparison import ContentComparison, ResultComparison
 from framework.workflow.open.predict import make_predictor_function
 from ocr.exporters.files import SERVED_FORMATS
 from ocr.formulas.stage import FormulaOptions, FormulaRecognizer
@@ -52,7 +52,7 @@ from ocr.pipeline.single_stage import (
 )
 from ocr.pipeline.text_pipeline import OCRPipeline, PipelineOptions
 from ocr.pipeline.web_page import describe_page
-from ocr.results.comparison import compare_pages
+from ocr.results.comparison import compare_pages, compare_words
 from ocr.results.pages import Page
 from ocr.tables.stage import TableOptions, TableRecognizer
 from ocr.tasks.contracts import DescribesStage
@@ -93,6 +93,7 @@ class OCRDomain(Domain[OCROptions]):
         RuntimeSettings(choose_settings, split_settings, apply_settings),
         FixedSizes(choose_fixed_sizes),
         ResultComparison("lines", 0.99, compare_pages),
+        ContentComparison("words", compare_words),
         WebExport("lines", describe_page),
         SERVED_FORMATS,
         ResultReader(Page.from_dict),

@@ -53,6 +53,20 @@ class ResultComparison:
     compare: Callable[..., Comparison]
 
 
+@dataclass(frozen=True)
+class ContentComparison:
+    """What of a domain's results counts where numbers are rounded: how `oar quantize` holds a pipeline, for which there
+    are no labelled data.
+
+    Attributes:
+        counts: What is counted: "words".
+        compare: Of the reference's result and another's. Things of either are counted, so that the share is their F1.
+    """
+
+    counts: str
+    compare: Callable[..., Comparison]
+
+
 def compare_json(reference: Result, other: Result) -> Comparison:
     """One thing is counted, the whole of `to_dict`, whose numbers may differ by a thousandth."""
     distance = _distance(reference.to_dict(), other.to_dict())

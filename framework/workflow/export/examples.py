@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,6 +25,8 @@ from framework.workflow.domain.domain import find_domain
 from framework.workflow.domain.options import make_options
 from framework.workflow.domain.predictor import LanguagePredictor
 from framework.workflow.train.loaders import make_loader
+
+Example = TypeVar("Example")
 
 
 def example_inputs(experiment: Experiment, names: Iterable[str], count: int) -> Iterator[NamedArrays]:
@@ -80,8 +82,13 @@ def example_files(data: Path, count: int) -> list[Path | str]:
             received="no image, no line",
             allowed="a folder of images, or a file with a text a line",
         )
-    indices = np.linspace(0, len(files) - 1, min(count, len(files))).round().astype(int)
-    return [files[index] for index in indices]
+    return spread(files, count)
+
+
+def spread(examples: Sequence[Example], most: int) -> list[Example]:
+    """At most so many of them, from the first to the last."""
+    indices = np.linspace(0, len(examples) - 1, min(most, len(examples))).round().astype(int)
+    return [examples[index] for index in indices]
 
 
 class _RecordingEngine:
@@ -113,10 +120,16 @@ class _RecordingRuntime(Runtime):
         return _RecordingEngine(super().open(artifact), self.calls.setdefault(id(artifact), []))
 
 
-def record_inputs(artifact: Artifact, sources: Iterable[Path | str]) -> dict[str, list[NamedArrays]]:
-    """What each program of an artifact is called with when its predictor reads images or texts, by stage."""
+def record_inputs(
+    artifact: Artifact, sources: Iterable[Path | str], engine: str = "xla"
+) -> dict[str, list[NamedArrays]]:
+    """What each program of an artifact is called with when its predictor reads images or texts, by stage.
+
+    Args:
+        engine: What runs the programs: one that the artifact has a file for. XLA compiles each shape of the inputs.
+    """
     domain = find_domain(str(artifact.config["domain"]))
-    runtime = _RecordingRuntime(precision="float32", engine="xla")
+    runtime = _RecordingRuntime(precision="float32", engine=engine)
     predictor = domain.open(artifact, make_options(domain.options, {}, "quantize"), runtime)
     for source in sources:
         if isinstance(predictor, LanguagePredictor):

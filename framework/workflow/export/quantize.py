@@ -2,7 +2,7 @@
 
 The ONNX file of each program gets int8 layers, as many as the score allows; the program for XLA computes in float32
 with weights that the artifact's file holds as int8. Examples come from the data of the configuration, or from files
-that the model's own predictor reads.
+that the model's own predictor reads. What is held is the score on labelled data; of a pipeline, what its results say.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import importlib.util
 import logging
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -31,17 +31,25 @@ from framework.io.checkpoint import config_name
 from framework.workflow.domain.config_file import ConfigFile, open_config
 from framework.workflow.domain.domain import find_config
 from framework.workflow.export.agreement import agreement
-from framework.workflow.export.examples import example_files, example_inputs, programs_of, record_inputs
+from framework.workflow.export.examples import (
+    example_files,
+    example_inputs,
+    programs_of,
+    record_inputs,
+    spread,
+)
 from framework.workflow.export.export import export_config, settle_predict_options
 from framework.workflow.export.onnx import OnnxOptions
+from framework.workflow.export.pipeline_score import PipelineScore
 from framework.workflow.train.artifact_scores import score_engine
 from framework.workflow.train.run import EvaluationSet, evaluation_set
 
 log = logging.getLogger("oar")
 _TIMED_CALLS = 15
+_SCORED_FILES = 16  # of a pipeline: all of them are read for each choice of layers that the search tries
 _MAX_LAYERS = 6  # layers in float32 that the table names; the artifact's config has all
-Score = Callable[[Engine], tuple[str, float]]
-"""The name of what is held, and its value."""
+Score = Callable[[str, Engine], tuple[str, float]]
+"""The name of what is held, and its value, of a program in an engine, whose name comes first."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +98,8 @@ class Quantization:
 
     Attributes:
         name: Of the stage; of the model where there are no stages.
-        metric: What the scores are: that of the evaluation, or "agreement" with float32 on the examples.
+        metric: What the scores are: that of the evaluation; the share of a pipeline's words, or of what else counts in
+            its results, that stay as they are in float32; or "agreement" of outputs with float32 on the examples.
         layers: How many there are.
         in_float: Those that stayed in float32, by their weights' names.
         sizes: Bytes of the ONNX file before and after.
@@ -184,20 +193,54 @@ def quantize(
                 )
             }
             if files is None
-            else record_inputs(artifact, files)
+            else record_inputs(artifact, files, options.engine)
         )
         labelled = None
         if experiment.pipeline is None and experiment.data.eval is not None:
             labelled = evaluation_set(experiment, config.path, tuple(artifact.setting("labels", default=())))
-        quantizations = [
-            _quantize_program(one, name or config.name, feeds.get(name, []), labelled, options)
-            for name, one in programs_of(artifact).items()
-        ]
-        for one, (_, quantization) in zip(programs_of(artifact).values(), quantizations):
+        programs = programs_of(artifact)
+        engines = {
+            engine: {name: _open(engine, one) for name, one in programs.items()} for engine in _installed()
+        }
+        pipeline = None
+        if files is not None:
+            pipeline = PipelineScore.open(artifact, spread(files, _SCORED_FILES), engines[options.engine])
+        before: dict[str, tuple[str, float]] = {}
+        quantizations = []
+        for index, (name, one) in enumerate(programs.items()):
+            inputs = feeds.get(name, [])
+            if not inputs:
+                raise InputError(
+                    "no example reached this program",
+                    where=name or config.name,
+                    received="examples in which the stages before it found nothing",
+                    fix="--data with images as those that it will read",
+                )
+            current = {engine: opened[name] for engine, opened in engines.items()}
+            if pipeline is None:
+                score = _make_score(current[options.engine], inputs, labelled, one)
+                before = {}
+            else:
+                score = _pipeline_score(pipeline, engines, name)
+            before = before or {engine: score(engine, program) for engine, program in current.items()}
+            # Each stage of a pipeline may lose its part of what all may, and what those before it have left.
+            spent = 1.0 if pipeline is None else (index + 1) / len(programs)
+            least = (before[options.engine][1] if pipeline is None else 1.0) - spent * options.max_loss
+            quantization, smaller = _quantize_program(
+                one, name or config.name, inputs, current, score, before, least, options
+            )
+            for engine, program in smaller.items():
+                engines[engine][name] = program
+            before = {
+                row.engine: (quantization.metric, row.score)
+                for row in quantization.rows
+                if row.precision == "int8"
+            }
             one.config["quantization"] = quantization.to_dict()
             one.config["engines"] = {"cpu": _ranking(quantization, options.max_loss)}
+            quantizations.append(quantization)
         artifact.save(output)
-    return [quantization for _, quantization in quantizations]
+    return quantizations
 
 
 def default_folder(config: str | Path) -> Path:
@@ -216,29 +259,27 @@ def _quantize_program(
     artifact: Artifact,
     name: str,
     feeds: list[NamedArrays],
-    labelled: EvaluationSet | None,
+    floats: Mapping[str, Engine],
+    score: Score,
+    before: Mapping[str, tuple[str, float]],
+    least: float,
     options: QuantizeOptions,
-) -> tuple[Artifact, Quantization]:
-    """Quantise one program of an artifact, in place."""
-    if not feeds:
-        raise InputError(
-            "no example reached this program",
-            where=name,
-            received="examples in which the stages before it found nothing",
-            fix="--data with images as those that it will read",
-        )
+) -> tuple[Quantization, dict[str, Engine]]:
+    """Quantise one program of an artifact, in place; what became of it, and its engines then.
+
+    Args:
+        floats: It in every engine.
+        before: Its score in each.
+        least: The score that must be reached.
+    """
     assert artifact.folder is not None and artifact.onnx_file is not None
     file = artifact.folder / ONNX
     quantizer = Quantizer.read(file, feeds[: options.examples], options.bits)
-    floats = {engine: Runtime(engine=engine).open(artifact) for engine in _installed()}
-    score = _make_score(floats[options.engine], feeds, labelled, artifact)
-    before = {engine: score(one) for engine, one in floats.items()}
-    metric, reference = before[options.engine]
-    least = reference - options.max_loss
+    metric = before[options.engine][0]
     size = file.stat().st_size
 
     def holds(in_float: frozenset[str]) -> bool:
-        _, reached = score(Runtime(engine=options.engine).open(artifact))
+        _, reached = score(options.engine, _open(options.engine, artifact))
         log.info(
             "%s: %s %.4f with %d of %d layers in int8 (%.4f needed)",
             *(name, metric, reached, len(quantizer.layers) - len(in_float), len(quantizer.layers), least),
@@ -250,12 +291,16 @@ def _quantize_program(
     precise = {f"model.{layer.weight}" for layer in quantizer.layers if layer.name in quantized.in_float}
     artifact.weights, artifact.scales = quantize_weights(artifact.weights, precise)
     artifact.formats = (quantized,)
-    for engine in floats:
-        small = Runtime(engine=engine, precision="float32").open(artifact)
-        rows.append(Row(engine, "int8", score(small)[1], _time(small, feeds[0])))
+    smaller = {engine: _open(engine, artifact) for engine in floats}
+    for engine, one in smaller.items():
+        rows.append(Row(engine, "int8", score(engine, one)[1], _time(one, feeds[0])))
     sizes = (size, file.stat().st_size)
     in_float = tuple(layer.name for layer in quantizer.layers if layer.name in quantized.in_float)
-    return artifact, Quantization(name, metric, len(quantizer.layers), in_float, sizes, tuple(rows))
+    return Quantization(name, metric, len(quantizer.layers), in_float, sizes, tuple(rows)), smaller
+
+
+def _open(engine: str, artifact: Artifact) -> Engine:
+    return Runtime(engine=engine, precision="float32").open(artifact)
 
 
 def _installed() -> list[str]:
@@ -268,12 +313,21 @@ def _installed() -> list[str]:
 def _make_score(
     reference: Engine, feeds: Sequence[NamedArrays], labelled: EvaluationSet | None, artifact: Artifact
 ) -> Score:
-    """What is held: the first score of an evaluation, or the agreement with float32."""
+    """What is held of one program: the first score of an evaluation, or the agreement with float32."""
     if labelled is not None:
         data = labelled
-        return lambda engine: next(iter(score_engine(engine, data, artifact).items()))
+        return lambda _, engine: next(iter(score_engine(engine, data, artifact).items()))
     expected = [reference(feed) for feed in feeds]
-    return lambda engine: ("agreement", agreement(expected, [engine(feed) for feed in feeds]))
+    return lambda _, engine: ("agreement", agreement(expected, [engine(feed) for feed in feeds]))
+
+
+def _pipeline_score(score: PipelineScore, engines: Mapping[str, Mapping[str, Engine]], stage: str) -> Score:
+    """What is held of a stage: the results of the pipeline with the stages before it as they are by now.
+
+    Args:
+        engines: Those of each stage, by the engine's name.
+    """
+    return lambda name, engine: (score.content.counts, score({**engines[name], stage: engine}))
 
 
 def _time(engine: Engine, feed: NamedArrays) -> float:

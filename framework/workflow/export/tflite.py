@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,7 @@ from framework.export.formats.tflite.packages import (
 from framework.export.program import ArrayDict, layer_function
 from framework.inference.engine import Engine
 from framework.workflow.export.agreement import agreement
+from framework.workflow.export.examples import spread
 from framework.workflow.export.onnx import draw_input
 
 log = logging.getLogger("oar")
@@ -39,6 +41,9 @@ LEAST_AGREEMENT = {"float16": 0.99, "int8_weights": 0.9, "int8": 0.9}
 furthest off."""
 SUMMARY = "OAR_METADATA"
 """The buffer of metadata with a JSON of all that the artifact knows."""
+_BREAKS = re.compile(
+    r"[\r\n]+"
+)  # in a name: readers of `labels.txt` would take what follows for the next class
 
 
 @dataclass(frozen=True)
@@ -222,7 +227,7 @@ class TfliteFile:
         """The metadata, and the JSON of `SUMMARY`."""
         listed = self.about.get("labels")
         labels = [str(label) for label in listed] if isinstance(listed, list | tuple) else []
-        lines = labels or list(self.vocabulary)
+        lines = [_BREAKS.sub(" ", line) for line in labels or self.vocabulary]
         subgraphs = [
             (
                 [self._input(name, shape) for name, shape in inputs.items()],
@@ -361,12 +366,6 @@ def calibration_feeds(examples: Sequence[NamedArrays], signature: Signature, mos
         {name: _resize(feed[name], shape) for name, shape in signature.shapes.items()}
         for feed in spread(examples, most)
     ]
-
-
-def spread(examples: Sequence[NamedArrays], most: int) -> list[NamedArrays]:
-    """At most so many of them, from the first to the last."""
-    indices = np.linspace(0, len(examples) - 1, min(most, len(examples))).round().astype(int)
-    return [examples[index] for index in indices]
 
 
 def _resize(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:

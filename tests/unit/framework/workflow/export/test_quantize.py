@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +20,8 @@ from framework.export import load_artifact
 from framework.inference import Runtime
 from framework.interop import write_safetensors
 from framework.vision import image
+from framework.workflow.export import quantize as quantize_module
+from framework.workflow.export.pipeline_score import PipelineScore
 from framework.workflow.export.quantize import (
     Quantization,
     QuantizeOptions,
@@ -111,6 +116,44 @@ def test_images_of_a_folder_are_the_examples(config: Path, tmp_path: Path) -> No
     (made,) = quantize(bare, tmp_path / "int8", data=config.parent / "images")
     assert made.metric == "agreement" and made.rows[0].score == pytest.approx(1)
     assert all(row.score > 0.95 for row in made.rows)
+
+
+def test_stages_of_a_pipeline_share_what_it_may_lose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The later stage is scored with the earlier one in int8, and may lose what that one left."""
+    stages = {name: SimpleNamespace(config={}) for name in ("cut", "read")}
+    artifact = SimpleNamespace(config={}, stages=stages, save=lambda folder: None)
+    scored, asked = [], []
+
+    def score(engines: Mapping[str, str]) -> float:
+        scored.append(dict(engines))
+        return 1.0
+
+    def quantize_stage(one: object, name: str, *args: Any) -> tuple[Quantization, dict[str, str]]:
+        (_, engines, measure, before, least, _) = args
+        measure("onnxruntime", f"{name} int8")
+        asked.append((dict(engines), before["onnxruntime"], round(least, 4)))
+        rows = (Row("onnxruntime", "float32", 1.0, 1.0), Row("onnxruntime", "int8", 0.997, 1.0))
+        return Quantization(name, "words", 1, (), (4, 1), rows), {"onnxruntime": f"{name} int8"}
+
+    pipeline: Any = score
+    monkeypatch.setattr(score, "content", SimpleNamespace(counts="words"), raising=False)
+    monkeypatch.setattr(PipelineScore, "open", lambda *_: pipeline)
+    for function, stub in {
+        "export_config": lambda *_, **__: SimpleNamespace(save=lambda folder: folder),
+        "load_artifact": lambda *_, **__: artifact,
+        "record_inputs": lambda *_: {name: [{}] for name in stages},
+        "_installed": lambda: ["onnxruntime"],
+        "_open": lambda engine, one: next(name for name in stages if stages[name] is one),
+        "_quantize_program": quantize_stage,
+    }.items():
+        monkeypatch.setattr(quantize_module, function, stub)
+    image.write(tmp_path / "images" / "a.png", np.zeros((8, 8, 3), np.uint8))
+    quantize(REPO / "configs/ocr/pp_ocrv6_small.yml", tmp_path / "out", data=tmp_path / "images")
+    assert asked == [
+        ({"onnxruntime": "cut"}, ("words", 1.0), 0.995),
+        ({"onnxruntime": "read"}, ("words", 0.997), 0.99),
+    ]
+    assert scored[-1] == {"cut": "cut int8", "read": "read int8"}
 
 
 def test_what_is_refused(config: Path, tmp_path: Path) -> None:

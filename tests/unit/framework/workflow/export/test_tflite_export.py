@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zipfile
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from framework.commands.export import main
 from framework.core.errors import FormatError
+from framework.core.types import JSON
 from framework.export import TensorSpec, load_artifact
 from framework.export.artifact import LABELS_FILE, ORT, ORT_OPERATORS, TFLITE
 from framework.export.formats.onnx.ranked import ranked_outputs
@@ -18,7 +20,9 @@ from framework.export.formats.tflite.convert import Signature
 from framework.inference import Runtime
 from framework.interop import write_safetensors
 from framework.vision import image
-from framework.workflow.export.tflite import calibration_feeds, spread
+from framework.workflow.export import tflite
+from framework.workflow.export.examples import spread
+from framework.workflow.export.tflite import TfliteOptions, calibration_feeds
 from zoo.classification import predictor
 from zoo.vision.lenet import LeNet, LeNetConfig
 
@@ -93,6 +97,17 @@ def test_ranges_come_of_so_many_examples_however_many_a_stage_has() -> None:
     assert [int(feed["image"].max()) for feed in feeds] == [1, 26, 51, 75, 100]
     assert {feed["image"].shape for feed in feeds} == {(1, 4, 120, 3)}
     assert spread([], 5) == [] and len(spread(examples, 1000)) == 100
+
+
+def test_a_name_with_a_line_break_is_one_line_of_the_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names of COCO files may hold breaks, and every class behind such a one had the name of the one before."""
+    monkeypatch.setattr(tflite, "tensor_shapes", lambda _: [({"image": (1, 8, 8, 3)}, {"scores": (1, 3)})])
+    specs = {"image": TensorSpec((1, 8, 8, 3), "uint8")}
+    about: dict[str, JSON] = {"name": "m", "labels": ["cat", "big\r\ndog", ""]}
+    file = tflite.TfliteFile(LeNet(LeNetConfig(2)), specs, ({},), about, TfliteOptions())
+    metadata, summary = file._metadata(b"")
+    assert metadata.files[LABELS_FILE] == b"cat\nbig dog\n\n"
+    assert json.loads(summary)["labels"] == about["labels"]
 
 
 def test_scores_of_pixels_are_no_ranked_rows() -> None:

@@ -28,7 +28,7 @@ from framework.workflow.verify import server, verify
 from framework.workflow.verify.runtimes import VerifyRuntime
 from framework.workflow.verify.server import JsonResult
 from framework.workflow.verify.verify import DeployReport, RuntimeRow, verify_deploy
-from ocr.results.comparison import compare_pages
+from ocr.results.comparison import compare_pages, compare_words
 from ocr.results.lines import Line
 from ocr.results.pages import Page
 from segmentation.comparison import compare_segmentations
@@ -94,6 +94,14 @@ def test_lines_are_equal_by_text_and_box() -> None:
     assert compare_pages(one, page(("Total 1.50", 30.0), ("Total 1.50", 100.0), ("Cash", 200.0))).equal == 2
     fewer = compare_pages(one, page(("Cash", 200.0)))
     assert (fewer.equal, fewer.total) == (1, 3)
+
+
+def test_words_count_wherever_they_stand() -> None:
+    one = page(("Total 1.50", 0.0), ("合計 RM", 100.0))  # Total, 1, 50, two characters, RM
+    assert compare_words(one, page(("合計", 7.0), ("RM Total", 3.0), ("1.50", 9.0))).share == 1
+    worse = compare_words(one, page(("Total 1.5O", 0.0), ("合 RM", 100.0)))
+    assert (worse.equal, worse.total) == (2 * 4, 6 + 5)
+    assert compare_words(page(), page()).share == 1
 
 
 def test_any_result_is_compared_by_its_json() -> None:
