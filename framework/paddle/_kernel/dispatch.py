@@ -225,6 +225,8 @@ def execute(compiled: Compiled, args: Sequence[object]) -> Any:
             values.append(_number(arg))  # type: ignore[arg-type]
         elif arg.__class__ in _PLAIN or arg is None:
             values.append(arg)
+        elif _first(arg) is not arg:
+            return execute(compiled, [_first(arg) for arg in args])
         else:
             values.append(default_generator.next_key() if arg is KEY else _converted(arg))
     if wanted and compiled.differentiable and mode.grad_enabled:
@@ -328,6 +330,11 @@ def _called_again(
         return compiled.program.inner(*values)
     except (TypeError, ValueError) as inner:
         raise explained(compiled, args, inner) from inner
+
+
+def _first(arg: object) -> object:
+    """Of a tuple of Tensors its first, which Paddle takes where one is asked for: layers return (result, state)."""
+    return arg[0] if isinstance(arg, tuple) and arg and isinstance(arg[0], Tensor) else arg
 
 
 def _converted(arg: object) -> jax.Array | float:

@@ -16,6 +16,7 @@ PRIVATE: dict[str, dict[str, str]] = {
     "paddle.nn.layer.layers": {
         "in_declarative_mode": "paddle.base.dygraph.base.in_declarative_mode",
         "_convert_camel_to_snake": "paddle.nn.layer._snake_case",
+        "HookRemoveHelper": "paddle.nn.layer.HookRemoveHelper",
     },
     "paddle.tensor.math": {
         name: f"paddle.ops.axis_arithmetic.{name}"

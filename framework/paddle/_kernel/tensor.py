@@ -252,14 +252,19 @@ class Tensor:
     def __deepcopy__(self, memo: dict[int, object]) -> Tensor:
         if not self.is_leaf:
             raise RuntimeError("only leaf Tensors can be copied by deepcopy: call detach() first")
+        from framework.paddle.utils import unique_name
+
         copy = object.__new__(type(self))
         memo[id(self)] = copy
         copy.__dict__.update(
             {
                 k: v
                 for k, v in self.__dict__.items()
-                if k not in ("_gradient", "_gradient_listeners", "_leaf_hooks", "_name")
+                if k not in ("_gradient", "_gradient_listeners", "_leaf_hooks")
             }
+        )
+        copy._name = (
+            f"{self.name}{unique_name.generate('_deepcopy')}"  # Paddle's: optimizer states are keyed by it
         )
         return copy
 

@@ -205,7 +205,16 @@ def _inplace_assign(tensor: Tensor, value: Tensor) -> Tensor:
 
 
 def _share_buffer_to(tensor: Tensor, other: Tensor) -> None:
-    """Let another Tensor have the same memory; it keeps it where this one gets other values."""
+    """Let another Tensor have the same memory; it keeps it where this one gets other values.
+
+    Of as many values it keeps its own shape, as in Paddle: `weight.reshape([n, -1])` is drawn and shared back.
+    """
+    same_count = tensor.size == other.size and tensor.shape != other.shape
+    other._value = (tensor.detach().reshape(other.shape) if same_count else tensor)._value
+
+
+def _share_underline_tensor_to(tensor: Tensor, other: Tensor) -> None:
+    """As `_share_buffer_to`, with the shape."""
     other._value = tensor._value
 
 
@@ -281,7 +290,7 @@ METHODS = {
     "_is_initialized": _true,
     "_inplace_assign": _inplace_assign,
     "_share_buffer_to": _share_buffer_to,
-    "_share_underline_tensor_to": _share_buffer_to,
+    "_share_underline_tensor_to": _share_underline_tensor_to,
     "_is_shared_buffer_with": _is_shared_buffer_with,
     "_is_shared_underline_tensor_with": _is_shared_buffer_with,
     "_inplace_version": lambda x: x.inplace_version,

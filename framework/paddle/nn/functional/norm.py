@@ -28,6 +28,8 @@ def _batch_norm(
     data_format: str,
 ) -> tuple[Array, Array, Array]:
     statistics, settings = (running_mean, running_var), (True, momentum, epsilon, None)
+    if x.size == x.shape[-1 if is_last(data_format) else 1]:
+        return x, *statistics  # Paddle leaves alone what has one value a channel: its variance would be 0
     return core.batch_norm(x, *statistics, weight, bias, *settings, not is_last(data_format))
 
 
@@ -61,7 +63,8 @@ def batch_norm(
 ) -> Tensor:
     """Normalise each channel over the batch, and move the running statistics in place; `momentum` weighs the old ones.
 
-    Without `training` the running statistics are used and stay; `use_global_stats` says so itself, either way.
+    Without `training` the running statistics are used and stay; `use_global_stats` says so itself, either way. A batch
+    with one value for each channel comes back as it is, and the statistics stay.
     """
     of_batch = training if use_global_stats is None else not use_global_stats
     if not of_batch:

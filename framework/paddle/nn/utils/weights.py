@@ -12,6 +12,7 @@ from framework.core.rng import next_initializer_rng
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, wrap
+from framework.paddle.nn.initializer import Assign
 from framework.paddle.nn.layer import Layer
 
 
@@ -84,18 +85,19 @@ def weight_norm(layer: Layer, name: str = "weight", dim: int | None = 0) -> Laye
     hook = _WeightNorm(name, axis)
     del layer._parameters[name]
     for part, value in (("v", weight), ("g", _magnitude(weight, axis))):
-        layer.add_parameter(f"{name}_{part}", _like(weight, value))
+        layer.add_parameter(f"{name}_{part}", _filled(layer, value))
     hook(layer, None)
     layer.register_forward_pre_hook(hook)
     return layer
 
 
-def _like(parameter: Parameter, value: Tensor) -> Parameter:
-    """A parameter with these values that optimizers treat like `parameter`."""
-    made = Parameter(
-        value, trainable=parameter.trainable, regularizer=parameter.regularizer, need_clip=parameter.need_clip
-    )
-    made.optimize_attr = dict(parameter.optimize_attr)
+def _filled(layer: Layer, value: Tensor) -> Parameter:
+    """A new parameter of the layer with these values: its next name, and no settings of the one it replaces.
+
+    As in Paddle, whose optimizer states are keyed by these names (`conv1d_0.w_1`).
+    """
+    made = layer.create_parameter(value.shape, dtype=value.dtype, default_initializer=Assign(value))
+    assert made is not None  # attr was not False
     return made
 
 
@@ -113,11 +115,10 @@ def remove_weight_norm(layer: Layer, name: str = "weight") -> Layer:
             received=f"{name} of {type(layer).__name__}",
         )
     hook = layer._forward_pre_hooks.pop(keys[0])
-    value, direction = hook.weight(layer), layer._parameters[f"{name}_v"]
-    assert direction is not None
+    value = hook.weight(layer)
     for part in ("g", "v"):
         del layer._parameters[f"{name}_{part}"]
-    layer._parameters[name] = _like(direction, value)  # the name is that of the computed weight until now
+    layer._parameters[name] = _filled(layer, value)  # the name is that of the computed weight until now
     return layer
 
 

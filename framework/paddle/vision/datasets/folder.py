@@ -7,12 +7,24 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+from PIL import Image
+
 from framework.core.errors import InputError
 from framework.io.dataset import Dataset
 from framework.vision.backend import image_load
 from framework.vision.image import SUFFIXES
 
 Check = Callable[[str], bool]
+
+IMG_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")  # Paddle's
+
+
+def pil_loader(path: str | os.PathLike[str]) -> Image.Image:
+    """The image as RGB of PIL."""
+    loaded = image_load(path, "pil")
+    assert not isinstance(loaded, np.ndarray)
+    return loaded
 
 
 class _Folder(Dataset):

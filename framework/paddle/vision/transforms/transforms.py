@@ -45,6 +45,42 @@ def _drawing(kind: type[Kind]) -> type[Kind]:
     return made
 
 
+def _get_image_size(img: ImageOrTensor) -> tuple[int, int]:
+    """(width, height); packages import it. A Tensor is [..., H, W]."""
+    if isinstance(img, Tensor):
+        return img.shape[-1], img.shape[-2]
+    height, width = np.asarray(img).shape[:2]
+    return width, height
+
+
+def _check_input(
+    value: float | Sequence[float],
+    name: str,
+    center: float = 1,
+    bound: tuple[float, float] = (0, float("inf")),
+    clip_first_on_zero: bool = True,
+) -> Sequence[float] | None:
+    """The (least, largest) factor of a jitter: `value` to either side of `center`, or the two as given; None: nothing
+    is changed. Packages that derive from the transforms call it.
+
+    Raises:
+        ValueError: a negative number, or a pair out of order or beyond `bound`.
+        TypeError: neither a number nor a pair.
+    """
+    if isinstance(value, int | float):
+        if value < 0:
+            raise ValueError(f"If {name} is a single number, it must be non negative, received {value}.")
+        least = center - value
+        pair: Sequence[float] = [max(least, 0) if clip_first_on_zero else least, center + value]
+    elif isinstance(value, tuple | list) and len(value) == 2:
+        pair = value
+        if not bound[0] <= pair[0] <= pair[1] <= bound[1]:
+            raise ValueError(f"{name} values should be between {bound}, received {value}")
+    else:
+        raise TypeError(f"{name} should be a single number or a list/tuple with length 2, received {value!r}")
+    return None if pair[0] == pair[1] == center else pair
+
+
 class ToTensor(core.ToTensor):
     """A Tensor of float32 [C, H, W], bytes divided by 255; "HWC": [H, W, C]."""
 

@@ -150,6 +150,14 @@ def test_tensors_are_pickled_and_copied() -> None:
     assert half.dtype == paddle.bfloat16
 
 
+def test_copies_are_named_after_what_they_copy() -> None:
+    # Measured on Paddle 2.6.2, whose optimizer states are keyed by these names.
+    with paddle.utils.unique_name.guard():
+        layer = copy.deepcopy(paddle.nn.Linear(2, 2))
+        assert [p.name for p in layer.parameters()] == ["linear_0.w_0_deepcopy_0", "linear_0.b_0_deepcopy_1"]
+        assert copy.deepcopy(layer).weight.name == "linear_0.w_0_deepcopy_0_deepcopy_2"
+
+
 @pytest.mark.parametrize(
     ("kind", "name"), [(bool, "bool"), (int, "int64"), (float, "float32"), (complex, "complex64")]
 )

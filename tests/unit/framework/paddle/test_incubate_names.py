@@ -184,3 +184,33 @@ def test_operations_of_programs_stay_whole() -> None:
         prim2orig(block)
         with pytest.raises(AssertionError, match="current block"):
             prim2orig(paddle.static.Program().global_block())
+
+
+def test_memory_efficient_attention_is_the_plain_formula() -> None:
+    from framework.paddle.incubate.nn.memory_efficient_attention import memory_efficient_attention
+
+    paddle.seed(3)
+    q, k, v = (paddle.randn([1, 3, 2, 4]) for _ in range(3))
+    scores = 0.7 * np.einsum("nqhd,nkhd->nhqk", q.numpy(), k.numpy()) + np.triu(np.full((3, 3), -np.inf), 1)
+    weights = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
+    expected = np.einsum("nhqk,nkhd->nqhd", weights, v.numpy())
+    out = memory_efficient_attention(q, k, v, attn_bias.LowerTriangularMask(), scale=0.7)
+    np.testing.assert_allclose(out.numpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_unpadded_attention_is_that_of_each_sequence(causal: bool) -> None:
+    from framework.paddle.nn.functional import flash_attention as module
+
+    paddle.seed(4)
+    q, k, v = (paddle.randn([5, 2, 4]) for _ in range(3))
+    starts = paddle.to_tensor([0, 2, 5], "int32")
+    out, weights = module.flash_attn_unpadded(q, k, v, starts, starts, 3, 3, 0.5, causal=causal)
+    each = [
+        module.flash_attention(*(x[begin:end].unsqueeze(0) for x in (q, k, v)), causal=causal)[0].squeeze(0)
+        for begin, end in ((0, 2), (2, 5))
+    ]
+    np.testing.assert_allclose(out.numpy(), paddle.concat(each).numpy(), rtol=1e-5, atol=1e-6)
+    assert weights is None
+    with pytest.raises(NotImplementedError, match="weights"):
+        module.flash_attn_unpadded(q, k, v, starts, starts, 3, 3, 0.5, return_softmax=True)

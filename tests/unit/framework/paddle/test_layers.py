@@ -215,6 +215,27 @@ def test_weight_norm_keeps_the_weight_and_its_gradient(dim: int | None, sizes: l
     np.testing.assert_allclose(layer.weight.numpy(), before, rtol=1e-6)
 
 
+@pytest.mark.parametrize("sizes", [[1, 2], [1, 2, 1, 1]])
+def test_batch_norm_leaves_one_value_a_channel_as_it_is(sizes: list[int]) -> None:
+    # Measured on Paddle 2.6.2: no statistics move, and the parameters get gradients of 0.
+    layer = (nn.BatchNorm1D if len(sizes) == 2 else nn.BatchNorm2D)(2)
+    x = paddle.to_tensor([1.5, -3.0], stop_gradient=False)
+    (layer(x.reshape(sizes)).flatten() * paddle.to_tensor([2.0, 5.0])).sum().backward()
+    assert layer(x.reshape(sizes)).flatten().tolist() == [1.5, -3.0] and x.grad.tolist() == [2.0, 5.0]
+    assert layer.weight.grad.tolist() == layer.bias.grad.tolist() == [0.0, 0.0]
+    assert layer._mean.tolist() == [0.0, 0.0] and layer._variance.tolist() == [1.0, 1.0]
+
+
+def test_parameters_of_weight_norm_have_the_layers_next_names() -> None:
+    # Measured on Paddle 2.6.2; optimizer states are keyed by these names.
+    with paddle.utils.unique_name.guard():
+        layer = nn.utils.weight_norm(nn.Conv1D(2, 3, 3, weight_attr=paddle.ParamAttr(learning_rate=0.1)))
+        assert [p.name for p in layer.parameters()] == ["conv1d_0.b_0", "conv1d_0.w_1", "conv1d_0.w_2"]
+        assert layer.weight_v.optimize_attr == {"learning_rate": 1.0}
+        nn.utils.remove_weight_norm(layer)
+        assert [p.name for p in layer.parameters()] == ["conv1d_0.b_0", "conv1d_0.w_3"]
+
+
 def test_spectral_norm_reaches_the_largest_singular_value() -> None:
     paddle.seed(1)
     layer = nn.utils.spectral_norm(nn.Linear(5, 4), n_power_iterations=50)

@@ -310,3 +310,16 @@ def test_datasets_are_those_of_paddle_io() -> None:
     """Model.fit makes batches of what is a Dataset."""
     assert issubclass(paddle.vision.datasets.MNIST, paddle.io.Dataset)
     assert not issubclass(list, paddle.io.Dataset)
+
+
+def test_what_packages_import_of_the_transforms() -> None:
+    # Values of Paddle 2.6.2.
+    from framework.paddle.vision.transforms.transforms import _check_input, _get_image_size
+
+    assert _get_image_size(np.zeros((7, 5, 3))) == _get_image_size(paddle.zeros([3, 7, 5])) == (5, 7)
+    assert _check_input(0.4, "brightness") == [0.6, 1.4] and _check_input(2.0, "brightness") == [0, 3.0]
+    assert _check_input(0.3, "hue", 0, (-0.5, 0.5), False) == [-0.3, 0.3] and _check_input(0, "hue") is None
+    wrong: list[tuple[Any, type[Exception]]] = [(-1, ValueError), ((3, 1), ValueError), ("x", TypeError)]
+    for value, kind in wrong:
+        with pytest.raises(kind, match="hue"):
+            _check_input(value, "hue")

@@ -309,3 +309,11 @@ def test_a_parameter_wants_gradients() -> None:
     assert gradient(p) == [2.0, 2.0]
     p.trainable = False
     assert p.stop_gradient
+
+
+def test_an_operation_takes_the_first_of_a_tuple() -> None:
+    # As Paddle 2.6.2, with its gradient: a layer that returns (result, None) stands before another.
+    x = leaf(1.0, 2.0)
+    y = multiply((x, None), (Tensor([3.0, 4.0]), Tensor([5.0])))
+    y.backward()
+    assert y.tolist() == [3.0, 8.0] and gradient(x) == [3.0, 4.0]
