@@ -52,6 +52,21 @@ def test_the_forms_say_the_same(fields: dict) -> None:
     assert [(message["role"], message["content"]) for message in messages] == EXPECTED
 
 
+def test_tables_of_parquet_are_read_as_lines_of_json(tmp_path: Path) -> None:
+    """Fields that a table gives to all rows and this one does not have are null, at any depth."""
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    messages = [{"role": role, "content": text} for role, text in EXPECTED]
+    named = [{**messages[0], "name": "Ann"}, *messages[1:]]
+    rows = [{"messages": messages, "id": 1}, {"messages": named, "id": None}]
+    parquet.write_table(arrow.Table.from_pylist(rows), tmp_path / "x.parquet", row_group_size=1)
+    (tmp_path / "x.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    read = {
+        name: [read_conversation(fields, "").messages for _, fields in read_objects(tmp_path / name)]
+        for name in ("x.parquet", "x.jsonl")
+    }
+    assert len(read["x.parquet"]) == 2 and read["x.parquet"] == read["x.jsonl"]
+
+
 def test_system_tools_and_inputs() -> None:
     chat = read_conversation({"instruction": "Add", "input": "1 2", "output": "3", "system": "Be brief"}, "")
     assert [message["content"] for message in chat.messages] == ["Be brief", "Add\n1 2", "3"]
