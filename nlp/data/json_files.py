@@ -73,8 +73,18 @@ def read_objects(path: Path) -> Iterator[tuple[str, Mapping[str, object]]]:
 
 
 def present_fields(fields: Mapping[str, object]) -> dict[str, object]:
-    """Those that are not null: tables, and what is written from them, give each entry the fields of all."""
-    return {name: value for name, value in fields.items() if value is not None}
+    """Those that are not null, at any depth: tables, and what is written from them, give each entry the fields of all,
+    so that a tool would have the parameters of the others. Null stays where it stands in a list, and in JSON as text.
+
+    Source: trl 1.16, remove_none_values
+    """
+    return {name: _present(value) for name, value in fields.items() if value is not None}
+
+
+def _present(value: object) -> object:
+    if isinstance(value, dict):
+        return present_fields(value)
+    return [_present(one) for one in value] if isinstance(value, list) else value
 
 
 def parse_json(text: str, where: str) -> object:
