@@ -35,6 +35,7 @@ _PADDLE_WEIGHTS = ("lora_model_state.pdparams", "peft_model.safetensors", "lora_
 _PREFIX, _HEAD = "base_model.model.", "lm_head.weight"
 _FACTOR = re.compile(r"\.lora_embedding_([AB])(?:\.default)?$")
 _ROWS = ".token_adapter.trainable_tokens_delta"
+_NO_TARGETS = "dummy-target-modules"  # peft's name for none, beside modules_to_save
 _LONGEST_PATTERN = 10_000
 _SAFE_RANK = 1024  # layers of it are made whatever the arrays are, to tell which do not fit
 
@@ -135,8 +136,8 @@ def _bias(settings: Mapping[str, object], path: Path) -> Literal["none", "lora_o
 
 def _pattern(targets: object, path: Path) -> str:
     _check_length(targets, path)
-    if targets == "all-linear":
-        return "all"
+    if targets in ("all-linear", _NO_TARGETS):
+        return "all" if targets == "all-linear" else ""
     if isinstance(targets, str):
         return f"(?:.*\\.)?(?:{targets})" if not targets.startswith(".*") else targets
     if isinstance(targets, list) and targets and all(isinstance(one, str) for one in targets):
@@ -248,7 +249,17 @@ def _choose_layers(adapter: LoRA, settings: Mapping[str, object], arrays: Mappin
     if all(settings.get(name) in (None, [], "") for name in keys) and not any(map(_FACTOR.search, names)):
         return adapter
     layers = sorted(name.removesuffix(".lora_A") for name in names if name.endswith(".lora_A"))
-    return dataclasses.replace(adapter, targets="|".join(map(re.escape, layers)) or adapter.targets)
+    targets = "|".join(map(re.escape, layers))
+    if not layers:  # of embeddings alone; where the settings name other layers too, the file lacks these
+        owners = [name[: match.start()] for name in names if (match := _FACTOR.search(name))]
+        listed = settings.get("target_modules")
+        others = [
+            one
+            for one in (listed if isinstance(listed, list) else [])
+            if not any(ends_with(owner, re.escape(str(one))) for owner in owners)
+        ]
+        targets = adapter.targets if others or not owners else ""
+    return dataclasses.replace(adapter, targets=targets)
 
 
 def _read_token_rows(
@@ -433,7 +444,7 @@ def save_adapter(model: Decoder, folder: str | Path, base: str | None = None) ->
         WeightError: the model has none.
     """
     adapter, layers, folder = model.config.adapter, adapted_layers(model), Path(folder)
-    if adapter is None or not layers:
+    if adapter is None or not (layers or adapter.modules_to_save):
         raise WeightError("the model has no adapter", where="save_adapter", received=type(model).__name__)
     sources = model.weight_sources()
     arrays = {}
@@ -464,7 +475,7 @@ def save_adapter(model: Decoder, folder: str | Path, base: str | None = None) ->
         "r": adapter.rank,
         "lora_alpha": adapter.alpha,
         "lora_dropout": adapter.dropout,
-        "target_modules": _suffixes(model, list(layers)),
+        "target_modules": _suffixes(model, list(layers)) if layers else _NO_TARGETS,
         "bias": adapter.bias,
         "use_rslora": adapter.rslora,
         "use_dora": adapter.dora,

@@ -40,7 +40,8 @@ class LoRA:
         alpha: The scale is alpha / rank, with `rslora` alpha / sqrt(rank).
         dropout: Of what goes into A, in training.
         targets: A regular expression that the whole last component of a layer's name has, or several components with
-            their dots, such as "(q|v)_proj" or "mlp\\.(up|down)_proj"; "all" are all linear layers but `lm_head`.
+            their dots, such as "(q|v)_proj" or "mlp\\.(up|down)_proj"; "all" are all linear layers but `lm_head`,
+            "" is none, where `modules_to_save` says what is trained.
         dora: A magnitude for each output is trained as well: m (W + scale A B) / |W + scale A B|, whose length counts
             as a constant in the gradient.
         modules_to_save: Layers, named as by `targets`, all of whose own parameters are trained besides, such as
@@ -83,6 +84,8 @@ class LoRA:
 
     def is_target(self, name: str) -> bool:
         """Whether a linear layer of this dotted name gets an adapter."""
+        if not self.targets:
+            return False
         return not name.endswith("lm_head") if self.targets == "all" else ends_with(name, self.targets)
 
     def rank_of(self, name: str) -> int:
@@ -178,7 +181,7 @@ def add_adapters(model: Layer, adapter: LoRA) -> list[str]:
         _make_room(model, weight_scheme(adapter.weights))
     linear = {name: layer for name, layer in model.named_sublayers() if _is_linear(layer)}
     adapted = {name: layer for name, layer in linear.items() if adapter.is_target(name)}
-    if not adapted:
+    if not adapted and (adapter.targets or not adapter.modules_to_save):
         ends = sorted({name.rpartition(".")[2] for name in linear})
         raise ConfigError(
             "no linear layer of the model gets an adapter",
@@ -219,7 +222,7 @@ def _make_room(model: Layer, scheme: WeightScheme) -> None:
 def _check_targets(model: Layer, adapter: LoRA, linear: Mapping[str, Layer]) -> None:
     """Raises: ConfigError, where a layer that is named gets no adapter: one that is not linear, or one that there is
     not, such as the lm_head of tied embeddings."""
-    if adapter.targets == "all":
+    if adapter.targets in ("all", ""):
         return
     is_list = re.fullmatch(r"[\w.\\|]+", adapter.targets) is not None
     for pattern in adapter.targets.split("|") if is_list else [adapter.targets]:
@@ -305,7 +308,7 @@ def merge_adapters(model: Layer) -> list[str]:
         WeightError: the model has none.
     """
     layers = adapted_layers(model)
-    if not layers:
+    if not layers and all(parameter.trainable for parameter in model.parameters()):
         raise WeightError("the model has no adapters", where="merge_adapters", received=type(model).__name__)
     for layer in layers.values():
         weight = _merged_weight(layer)

@@ -7,6 +7,7 @@ Sources: https://github.com/google/sentencepiece/blob/master/src/sentencepiece_m
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
@@ -32,8 +33,9 @@ class PieceModel(NamedTuple):
         algorithm: 1 unigram, 2 BPE.
         specials: unk, bos, eos and pad: number and text; -1 where there is none.
         charsmap: The compiled table of normalisation; b"" where texts stay as they are.
-        prefix: A space is put before a text.
+        prefix: A space is put before a text, or behind it with `suffix`.
         joined: Runs of spaces become one, and those at the ends go.
+        suffix: A space belongs to the word before it.
     """
 
     tokens: list[str]
@@ -45,6 +47,7 @@ class PieceModel(NamedTuple):
     charsmap: bytes
     prefix: bool
     joined: bool
+    suffix: bool = False
 
 
 def parse_piece_model(data: bytes, where: object) -> PieceModel:
@@ -82,6 +85,7 @@ def parse_piece_model(data: bytes, where: object) -> PieceModel:
             normalizer.texts.get(2, b""),
             bool(normalizer.numbers.get(3, 1)),
             bool(normalizer.numbers.get(4, 1)),
+            bool(trainer.numbers.get(24, 0)),
         )
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, struct.error) as error:
         raise FormatError(
@@ -175,6 +179,7 @@ def piece_tokenizer(model: PieceModel, settings: Mapping[str, object]) -> tokeni
         _set_gemma_rules(core)
     else:
         _set_file_rules(core, model)
+        _add_symbols(core, model)
     _add_pieces(core, model)
     return core
 
@@ -203,10 +208,23 @@ def _tokenizer(model: object) -> tokenizers.Tokenizer:
 def _add_pieces(core: tokenizers.Tokenizer, model: PieceModel) -> None:
     """Control pieces count as special where they stand in a text, those of the user stay whole."""
     module = library()
+    present = {token.content for token in core.get_added_tokens_decoder().values()}
     for content, kind in zip(model.tokens, model.kinds):
-        if kind in (_CONTROL, _USER, _UNKNOWN) and content:
+        if kind in (_CONTROL, _USER, _UNKNOWN) and content and content not in present:
             token = module.AddedToken(content, normalized=False, special=kind != _USER)
             (core.add_tokens if kind == _USER else core.add_special_tokens)([token])
+
+
+def _add_symbols(core: tokenizers.Tokenizer, model: PieceModel) -> None:
+    """Pieces of the user do not divide a text as sentencepiece normalises it: no space is put behind them. Those that
+    are spelt otherwise in normalised texts are left to `_add_pieces`."""
+    for symbol in _symbols(model):
+        if core.normalizer.normalize_str(symbol) == symbol:  # type: ignore[union-attr]
+            core.add_tokens([library().AddedToken(symbol, normalized=True, special=False)])
+
+
+def _symbols(model: PieceModel) -> list[str]:
+    return [token for token, kind in zip(model.tokens, model.kinds) if kind == _USER and token]
 
 
 def set_llama_rules(core: tokenizers.Tokenizer, settings: Mapping[str, object]) -> None:
@@ -230,19 +248,25 @@ def _set_gemma_rules(core: tokenizers.Tokenizer) -> None:
 
 
 def _set_file_rules(core: tokenizers.Tokenizer, model: PieceModel) -> None:
-    """As sentencepiece reads texts with this model."""
+    """As sentencepiece reads texts with this model: spaces are the one white space that it joins."""
     module = library()
     steps = [module.normalizers.Precompiled(model.charsmap)] if model.charsmap else []
     if model.joined:
-        steps += [
-            module.normalizers.Strip(),
-            module.normalizers.Replace(module.Regex(" {2,}"), " "),
-        ]
+        steps += [_replace(r"\A +|[ ▁]+\z", ""), _replace(" {2,}", " ")]
     if model.prefix:
-        steps.append(module.normalizers.Prepend(" "))
+        # A text that is nothing but a symbol gets none: the library normalises the symbols themselves by these steps.
+        symbols = [re.escape(symbol) for symbol in _symbols(model)]
+        end = "|".join([r"\A", *(rf"\A{symbol}" for symbol in symbols)])
+        start = "|".join([r"\z", *(rf"{symbol}\z" for symbol in symbols)])
+        steps.append(_replace(rf"(?<!{end})\z" if model.suffix else rf"\A(?!{start})", _SPACE))
     steps.append(module.normalizers.Replace(" ", _SPACE))
     core.normalizer = module.normalizers.Sequence(steps)
-    core.decoder = _decoder(model.byte_fallback, model.prefix)
+    core.decoder = _decoder(model.byte_fallback, model.prefix and not model.suffix)
+
+
+def _replace(pattern: str, text: str) -> tokenizers.normalizers.Normalizer:
+    module = library()
+    return module.normalizers.Replace(module.Regex(pattern), text)
 
 
 def _decoder(bytes_: bool, prefix: bool) -> tokenizers.decoders.Decoder:

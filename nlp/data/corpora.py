@@ -21,10 +21,9 @@ from framework.core.home import home
 from framework.io.dataset import LazyDataset
 from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import load_tokenizer
-from nlp.data.json_files import read_entries
+from nlp.data.json_files import is_parquet, read_entries
 from nlp.data.packing import IGNORED, TokenSample
 from nlp.data.token_files import TokenFile, TokenFileWriter, read_token_file, smallest_dtype
-from zoo.recommendation.data.formats import RowFormat
 
 _log = logging.getLogger("oar")
 _BLOCK = 1 << 20  # characters that are divided into tokens at a time
@@ -214,11 +213,7 @@ class TextRows(Windows):
             if path.suffix == ".txt":
                 yield from _plain_texts(path, self.division, self.share)
             else:
-                rows = (
-                    _parquet_texts(path, self.column)
-                    if path.suffix == ".parquet"
-                    else _json_texts(path, self.column)
-                )
+                rows = _column_texts(path, self.column)
                 yield from ((text,) for text in _share_of(rows, path, self.share, self.column))  # pyright: ignore[reportReturnType]
 
 
@@ -323,6 +318,10 @@ def _blocks(text: str) -> Iterator[str]:
         start = end
 
 
+def _column_texts(path: Path, column: str) -> Iterator[str]:
+    return _parquet_texts(path, column) if is_parquet(path) else _json_texts(path, column)
+
+
 def _json_texts(path: Path, key: str) -> Iterator[str]:
     for where, fields in read_entries(path):
         text = fields.get(key) if isinstance(fields, dict) else None
@@ -335,16 +334,23 @@ def _json_texts(path: Path, key: str) -> Iterator[str]:
 
 
 def _parquet_texts(path: Path, column: str) -> Iterator[str]:
-    """Row group by row group: no more than one is in memory."""
-    rows = RowFormat()
-    for block in rows.blocks(path):
-        for where, row in rows.read(block):
-            if column not in row:
-                raise FormatError(
-                    "there is no such column", where=where, received=repr(column), allowed=", ".join(row)
-                )
-            if row[column] is not None:
-                yield str(row[column])
+    """Row group by row group: no more than one is in memory. Rows without a text are passed over."""
+    for where, row in read_entries(path):
+        assert isinstance(row, dict)
+        if column not in row:
+            raise FormatError(
+                "there is no such column", where=where, received=repr(column), allowed=", ".join(row)
+            )
+        text = row[column]
+        if isinstance(text, str):
+            yield text
+        elif text is not None:
+            raise FormatError(
+                "the row has no text",
+                where=f"{where}, column {column}",
+                received=repr(text)[:80],
+                allowed="a column of texts",
+            )
 
 
 def _share_of(texts: Iterator[str], path: Path, share: tuple[float, float], column: str) -> Iterator[str]:
@@ -352,8 +358,6 @@ def _share_of(texts: Iterator[str], path: Path, share: tuple[float, float], colu
     if share == (0.0, 1.0):
         yield from texts
         return
-    total = sum(
-        1 for _ in (_parquet_texts(path, column) if path.suffix == ".parquet" else _json_texts(path, column))
-    )
+    total = sum(1 for _ in _column_texts(path, column))
     first, last = (round(total * one) for one in share)
     yield from (text for number, text in enumerate(texts) if first <= number < last)

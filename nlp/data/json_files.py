@@ -1,4 +1,4 @@
-"""Entries of JSON files, whichever tool wrote them: one a line, or all in a list."""
+"""Entries of JSON files, whichever tool wrote them: one a line, or all in a list; and the rows of Parquet files."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from framework.core.bounded import DATASET, check_file, decode, read_bytes
 from framework.core.errors import FormatError, InputError
+from zoo.recommendation.data.formats import RowFormat
 
 _SUFFIXES = (".json", ".jsonl", ".ndjson")
 _LISTS = ("data", "examples", "common_examples", "samples", "items", "rows", "entries", "documents", "texts")
@@ -19,13 +20,25 @@ def is_json(path: Path) -> bool:
     return path.suffix.lower() in _SUFFIXES
 
 
+def is_parquet(path: Path) -> bool:
+    """Whether a file holds a table of Parquet, by its ending."""
+    return RowFormat().kind(path) == "parquet"
+
+
 def read_entries(path: Path) -> Iterator[tuple[str, object]]:
     """(where it stands, entry) of a file with an entry a line; of a .json file also of a list, or of an object that has
-    one, as {"version": "1", "data": […]}. Blank lines are passed over.
+    one, as {"version": "1", "data": […]}; of a .parquet file a row, a group of them in memory. Blank lines are passed
+    over.
 
     Raises:
-        InputError: there is no such file. FormatError: it is no JSON, or not UTF-8.
+        InputError: there is no such file. FormatError: it is no JSON, or not UTF-8, or no Parquet.
+        MissingExtraError: pyarrow, which reads Parquet, is not installed.
     """
+    if is_parquet(path):
+        rows = RowFormat()
+        for block in rows.blocks(path):
+            yield from rows.read(block)
+        return
     if path.suffix.lower() == ".json":
         text = decode(read_bytes(path, DATASET, "file of texts", InputError), path, "file of texts")
         if _is_whole(text):
@@ -60,8 +73,18 @@ def read_objects(path: Path) -> Iterator[tuple[str, Mapping[str, object]]]:
 
 
 def present_fields(fields: Mapping[str, object]) -> dict[str, object]:
-    """Those that are not null: tables, and what is written from them, give each entry the fields of all."""
-    return {name: value for name, value in fields.items() if value is not None}
+    """Those that are not null, at any depth: tables, and what is written from them, give each entry the fields of all,
+    so that a tool would have the parameters of the others. Null stays where it stands in a list, and in JSON as text.
+
+    Source: trl 1.16, remove_none_values
+    """
+    return {name: _present(value) for name, value in fields.items() if value is not None}
+
+
+def _present(value: object) -> object:
+    if isinstance(value, dict):
+        return present_fields(value)
+    return [_present(one) for one in value] if isinstance(value, list) else value
 
 
 def parse_json(text: str, where: str) -> object:

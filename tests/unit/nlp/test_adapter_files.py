@@ -254,6 +254,32 @@ def test_low_rank_adapters_of_embeddings(tied: bool, tmp_path: Path) -> None:
             read_adapter(base, peft_folder(tmp_path / "a", wrong, **settings))
 
 
+def test_an_adapter_of_embeddings_alone(tmp_path: Path) -> None:
+    """It was refused: no linear layer has one. peft calls the targets of what is written "dummy-target-modules"."""
+    base = build(dataclasses.replace(CONFIG, tie_embeddings=False)).eval()
+    name, rng = "model.embed_tokens.weight", np.random.default_rng(2)
+    before = np.array(dict(base.named_parameters())[name].value)
+    first, second = (rng.normal(size=shape).astype(np.float32) for shape in ((2, len(before)), (8, 2)))
+    key = "base_model.model.model.embed_tokens.lora_embedding_"
+    folder = peft_folder(
+        tmp_path / "a", {key + "A": first, key + "B": second}, target_modules=["embed_tokens"]
+    )
+    adapted = read_adapter(base, folder)
+    ours = dict(adapted.named_parameters())[name].value
+    np.testing.assert_allclose(ours, before + 6 / 2 * (second @ first).T, rtol=1e-5, atol=1e-6)
+    again = read_adapter(base, save_adapter(adapted, tmp_path / "b"))
+    np.testing.assert_array_equal(again(IDS), adapted(IDS))
+    assert merge_adapters(again) == [] and all(one.trainable for one in again.parameters())
+    np.testing.assert_array_equal(again(IDS), adapted(IDS))
+    with pytest.raises(WeightError, match="no adapters"):
+        merge_adapters(again)
+    with pytest.raises(ConfigError, match="no linear layer"):
+        build(dataclasses.replace(CONFIG, adapter=LoRA(targets="")))
+    with pytest.raises(ConfigError, match="adapters are of linear layers"):  # whose matrices the file lacks
+        arrays = {key + "A": first, key + "B": second}
+        read_adapter(base, peft_folder(tmp_path / "c", arrays, target_modules=["embed_tokens", "q_proj"]))
+
+
 def test_dora_of_embeddings(tmp_path: Path) -> None:
     """Each column of peft's DoRA of an embedding has the length of its magnitude (peft 0.21, DoraEmbeddingLayer)."""
     base = build(dataclasses.replace(CONFIG, tie_embeddings=False)).eval()

@@ -88,6 +88,48 @@ def test_a_model_without_settings_is_read_as_its_file_says(pieces: Path, tmp_pat
     assert (ours.bos_id, ours.eos_id) == (1, 2)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"normalization_rule_name": "identity"},
+        {"user_defined_symbols": "<sep>,<mask>"},
+        {"user_defined_symbols": "<sep>", "remove_extra_whitespaces": False},
+        {"user_defined_symbols": "<sep>,<SEP>,①", "normalization_rule_name": "nfkc_cf"},
+        {"treat_whitespace_as_suffix": True, "user_defined_symbols": "<mask>"},
+    ],
+)
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_spaces_and_symbols_are_those_of_sentencepiece(tmp_path: Path, kind: str, options: dict) -> None:
+    """No space stands behind a symbol of the user, line ends are no spaces, and a space may end a word."""
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS), encoding="utf-8")
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(tmp_path / "texts.txt"),
+        model_prefix=str(tmp_path / "tokenizer"),
+        model_type=kind,
+        vocab_size=300,
+        byte_fallback=True,
+        hard_vocab_limit=False,
+        num_threads=1,
+        minloglevel=2,
+        **options,
+    )
+    ours = Tokenizer.from_file(tmp_path, {"tokenizer_class": "InternLMTokenizer"})
+    theirs = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "tokenizer.model"))
+    texts = [
+        "a dog",
+        "  a  dog ",
+        "\na\n",
+        "a<sep>cat",
+        "<sep>cat sat <sep> on",
+        "the<mask>",
+        "\u00a0a\u3000",
+        "",
+        " ",
+    ]
+    for text in [*texts, "a▁ "]:
+        assert ours.encode(text, add_special=False).ids.tolist() == theirs.encode(text), text
+
+
 def test_settings_say_what_begins_and_ends_texts(pieces: Path, tmp_path: Path) -> None:
     both = llama(pieces, tmp_path / "a", add_bos_token=True, add_eos_token=True)
     none = llama(pieces, tmp_path / "b", add_bos_token=False)

@@ -3,7 +3,7 @@
 import json
 import logging
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -50,6 +50,41 @@ EXPECTED = [("user", "Hi"), ("assistant", "Yes"), ("user", "So"), ("assistant", 
 def test_the_forms_say_the_same(fields: dict) -> None:
     messages = read_conversation(fields, "line 1").messages
     assert [(message["role"], message["content"]) for message in messages] == EXPECTED
+
+
+def test_tables_of_parquet_are_read_as_lines_of_json(tmp_path: Path) -> None:
+    """Fields that a table gives to all rows and this one does not have are null, at any depth."""
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    messages = [{"role": role, "content": text} for role, text in EXPECTED]
+    named = [{**messages[0], "name": "Ann"}, *messages[1:]]
+    rows = [{"messages": messages, "id": 1}, {"messages": named, "id": None}]
+    parquet.write_table(arrow.Table.from_pylist(rows), tmp_path / "x.parquet", row_group_size=1)
+    (tmp_path / "x.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    read = {
+        name: [read_conversation(fields, "").messages for _, fields in read_objects(tmp_path / name)]
+        for name in ("x.parquet", "x.jsonl")
+    }
+    assert len(read["x.parquet"]) == 2 and read["x.parquet"] == read["x.jsonl"]
+
+
+def test_tools_have_no_fields_of_the_others_in_their_table() -> None:
+    """As modelscope/ms-swift#10125: parameters of other tools stood in prompts, and in calls that are learned."""
+    parameters = {"type": "object", "properties": {"a": {"type": "string", "enum": ["x", None]}, "b": None}}
+    tool = {"type": "function", "function": {"name": "f", "description": None, "parameters": parameters}}
+    call = {"type": "function", "id": None, "function": {"name": "f", "arguments": {"a": "x", "b": None}}}
+    text = {"type": "function", "function": {"name": "f", "arguments": '{"a": null}'}}
+    messages = [
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "tool_calls": [call, text], "name": None},
+    ]
+    chat = read_conversation({"messages": messages, "tools": [tool]}, "")
+    assert chat.tools is not None and chat.tools[0]["function"] == {
+        "name": "f",
+        "parameters": {"type": "object", "properties": {"a": {"type": "string", "enum": ["x", None]}}},
+    }
+    calls: Any = chat.messages[1]["tool_calls"]
+    assert [one["function"]["arguments"] for one in calls] == [{"a": "x"}, {"a": None}]
+    assert "id" not in calls[0]
 
 
 def test_system_tools_and_inputs() -> None:

@@ -91,6 +91,15 @@ def test_parquet_files_are_read_in_groups(words: str, tmp_path: Path) -> None:
         TextRows((tmp_path / "x.parquet",), words, 4).source  # noqa: B018
 
 
+def test_a_column_of_parquet_that_holds_no_texts_is_refused(words: str, tmp_path: Path) -> None:
+    """Lists and numbers were learned as Python spells them."""
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(arrow.table({"text": [["ab", "c"], ["d"]], "n": [1, 2]}), tmp_path / "x.parquet")
+    for column in ("text", "n"):
+        with pytest.raises(FormatError, match="the row has no text"):
+            TextRows((tmp_path / "x.parquet",), words, 4, column=column).source  # noqa: B018
+
+
 def test_files_of_tokens_and_their_shares(words: str, tmp_path: Path) -> None:
     write_token_file(tmp_path / "t", [np.full(5, number) for number in range(10)], "<u2")
     row = TokenRows(tmp_path / "t", 10)[1]

@@ -22,6 +22,7 @@ from nlp.generation.request import GenerationResult
 from nlp.generation.speculation import Speculation, ngram_drafts
 from tests.unit.nlp.generation.tiny_decoder import TinyDecoder, TinyEncoderDecoder, byte_tokenizer
 
+WAIT = 600  # seconds for a token: no measure, an end for what hangs, also on a machine that is busy
 PROMPTS = [[5], [1, 2, 3], list(range(40)), [7, 8, 9, 7, 8, 9, 7, 8]]
 OPTIONS: dict[str, dict[str, Any]] = {
     "greedy": {},
@@ -55,7 +56,7 @@ def options(**changes: Any) -> GenerationOptions:
 
 
 def run(engine: Engine, prompt: list[int], **changes: Any) -> GenerationResult:
-    return engine.submit(prompt, options(**changes)).result(60)
+    return engine.submit(prompt, options(**changes)).result(WAIT)
 
 
 @pytest.mark.parametrize("prompt", PROMPTS)
@@ -76,7 +77,7 @@ def test_a_text_does_not_depend_on_its_batch(engine: Engine) -> None:
     alone = [run(engine, prompt, **changes) for prompt, changes in pairs]
     together = [engine.submit(prompt, options(**changes)) for prompt, changes in pairs]
     for before, request in zip(alone, together, strict=True):
-        result = request.result(60)
+        result = request.result(WAIT)
         assert result.ids == before.ids
         assert [one.token for one in result.logprobs] == [one.token for one in before.logprobs]
     assert len({result.ids for result in alone}) > len(pairs) / 2
@@ -88,7 +89,7 @@ def test_one_program_serves_all_options_and_lengths() -> None:
             engine.submit(prompt, options(**changes)) for prompt in PROMPTS for changes in OPTIONS.values()
         ]
         for request in requests:
-            request.result(60)
+            request.result(WAIT)
         # A second one for the longer table of bad words; it serves all the others, too.
         assert engine.programs.step._cache_size() <= 2
         for changes in OPTIONS.values():
@@ -151,7 +152,7 @@ def test_where_every_token_is_banned(engine: Engine) -> None:
     other = engine.submit([1, 2], options(max_new_tokens=40))
     with pytest.raises(InputError, match="every token is banned"):
         run(engine, [1], suppress_tokens=list(range(97)))
-    assert list(other.result(60).ids) == decoder().greedy([1, 2], 40)
+    assert list(other.result(WAIT).ids) == decoder().greedy([1, 2], 40)
 
 
 def test_end_tokens(engine: Engine) -> None:
@@ -172,14 +173,14 @@ def test_a_request_that_is_cancelled_frees_its_row(engine: Engine) -> None:
         assert request.next_chunk(60) is not None
     dropped = engine.submit([10], options())
     dropped.cancel()
-    assert (dropped.result(60).finish_reason, dropped.result().ids) == ("cancelled", ())
+    assert (dropped.result(WAIT).finish_reason, dropped.result().ids) == ("cancelled", ())
     running[2].cancel()
-    assert list(waiting.result(60).ids) == decoder().greedy([9], 20)
-    assert running[2].result(60).finish_reason == "cancelled"
+    assert list(waiting.result(WAIT).ids) == decoder().greedy([9], 20)
+    assert running[2].result(WAIT).finish_reason == "cancelled"
     for request in running:
         request.cancel()
     for request in (running[0], running[1], running[3]):
-        ids = request.result(60).ids
+        ids = request.result(WAIT).ids
         assert list(ids) == decoder().greedy([running.index(request)], len(ids))
 
 
@@ -204,7 +205,7 @@ def test_a_request_that_is_cancelled_takes_no_further_step(
     monkeypatch.setattr(engine, "_start_step", count)
     other, request = (engine.submit([n], options(max_new_tokens=400, ignore_eos=True)) for n in (3, 4))
     request.listen(read)
-    assert ended.wait(60) and len(other.result(60).ids) == 400
+    assert ended.wait(60) and len(other.result(WAIT).ids) == 400
     assert steps[at_cancel[0] - 1] and len(steps) > at_cancel[0] and not any(steps[at_cancel[0] :])
 
 
@@ -229,7 +230,10 @@ def test_a_closed_engine() -> None:
     waiting = engine.submit([2], options())
     running.next_chunk(60)
     engine.close()
-    assert (running.result(60).finish_reason, waiting.result(60).finish_reason) == ("cancelled", "cancelled")
+    assert (running.result(WAIT).finish_reason, waiting.result(WAIT).finish_reason) == (
+        "cancelled",
+        "cancelled",
+    )
     with pytest.raises(ConfigError, match="closed"):
         engine.submit([1])
 
@@ -256,7 +260,7 @@ def test_speculation_changes_no_token(engine: Engine, draft: int | None) -> None
         pairs = [(prompt, changes) for prompt in PROMPTS[1:] for changes in OPTIONS.values()]
         requests = [quick.submit(prompt, options(max_new_tokens=50, **changes)) for prompt, changes in pairs]
         for (prompt, changes), request in zip(pairs, requests, strict=True):
-            assert request.result(60).ids == run(engine, prompt, max_new_tokens=50, **changes).ids
+            assert request.result(WAIT).ids == run(engine, prompt, max_new_tokens=50, **changes).ids
 
 
 def test_ngram_drafts() -> None:
@@ -269,12 +273,12 @@ def test_ngram_drafts() -> None:
 
 
 def test_samples_of_one_seed_differ_and_come_again(engine: Engine) -> None:
-    first = [r.result(60).ids for r in engine.submit_all([3], options(n=3, temperature=1.0, seed=1))]
-    again = [r.result(60).ids for r in engine.submit_all([3], options(n=3, temperature=1.0, seed=1))]
+    first = [r.result(WAIT).ids for r in engine.submit_all([3], options(n=3, temperature=1.0, seed=1))]
+    again = [r.result(WAIT).ids for r in engine.submit_all([3], options(n=3, temperature=1.0, seed=1))]
     assert first == again and len(set(first)) == 3
-    free = [r.result(60) for r in engine.submit_all([3], options(n=2, temperature=1.0))]
+    free = [r.result(WAIT) for r in engine.submit_all([3], options(n=2, temperature=1.0))]
     seed = free[1].seed
-    assert [r.result(60).ids for r in engine.submit_all([3], options(n=2, temperature=1.0, seed=seed))] == [
+    assert [r.result(WAIT).ids for r in engine.submit_all([3], options(n=2, temperature=1.0, seed=seed))] == [
         one.ids for one in free
     ]
 
@@ -319,20 +323,20 @@ def test_chunks_add_up_to_the_result(writer: Engine) -> None:
 
 
 def test_a_stop_string_cuts_the_text(writer: Engine) -> None:
-    whole = writer.submit([70, 71], text_options(temperature=1.0, seed=0)).result(60).text
+    whole = writer.submit([70, 71], text_options(temperature=1.0, seed=0)).result(WAIT).text
     stop = whole[10:13]
     request = writer.submit([70, 71], text_options(temperature=1.0, seed=0, stop=[stop, "never"]))
-    result = request.result(60)
+    result = request.result(WAIT)
     assert (result.text, result.stop, result.finish_reason) == (whole[: whole.index(stop)], stop, "stop")
     assert len(result.ids) < 60
 
 
 def test_special_tokens_are_no_text(writer: Engine) -> None:
     bias = {"logit_bias": {257: 1e4}, "max_new_tokens": 3}
-    assert writer.submit([70], text_options(**bias)).result(60).text == ""
-    shown = writer.submit([70], text_options(**bias, skip_special_tokens=False)).result(60)
+    assert writer.submit([70], text_options(**bias)).result(WAIT).text == ""
+    shown = writer.submit([70], text_options(**bias, skip_special_tokens=False)).result(WAIT)
     assert shown.text == "<|im_end|>" * 3
-    stopped = writer.submit([70], text_options(**bias, stop="<|im_end|>")).result(60)
+    stopped = writer.submit([70], text_options(**bias, stop="<|im_end|>")).result(WAIT)
     assert (len(stopped.ids), stopped.finish_reason, stopped.stop) == (1, "stop", 257)
 
 
@@ -341,11 +345,11 @@ def test_bad_words_are_not_written(writer: Engine) -> None:
     letters = [
         letter
         for letter, _ in collections.Counter(
-            writer.submit([70], text_options(**changes)).result(60).text
+            writer.submit([70], text_options(**changes)).result(WAIT).text
         ).most_common(3)
         if letter.isascii()
     ]
-    result = writer.submit([70], text_options(**changes, bad_words=letters)).result(60)
+    result = writer.submit([70], text_options(**changes, bad_words=letters)).result(WAIT)
     assert letters and not set(letters) & set(result.text)
 
 
@@ -381,12 +385,12 @@ def test_constraints(writer: Engine, constraint: Any, matches: str) -> None:
                 max_new_tokens=300,
                 bad_words=["\t", "\n", "\r", " "],
             ),
-        ).result(60)
+        ).result(WAIT)
         assert re.fullmatch(matches, result.text), result
         assert result.finish_reason == "stop"
         assert (
-            beside.result(60).ids
-            == writer.submit([80], text_options(temperature=1.0, seed=seed)).result(60).ids
+            beside.result(WAIT).ids
+            == writer.submit([80], text_options(temperature=1.0, seed=seed)).result(WAIT).ids
         )
 
 
@@ -419,9 +423,9 @@ def test_encoder_decoders() -> None:
     with Engine(model, None, slots=2, max_length=128, start_token=4) as engine:
         requests = [engine.submit(source, options(max_new_tokens=9)) for source in sources]
         for source, request in zip(sources, requests, strict=True):
-            assert list(request.result(60).ids) == expected(source, 9)
+            assert list(request.result(WAIT).ids) == expected(source, 9)
         beams = engine.submit(sources[1], options(num_beams=3, max_new_tokens=6))
-        assert beams.result(60).score is not None
+        assert beams.result(WAIT).score is not None
         assert engine.room(90) == 127  # the source takes none of the text's tokens
     with pytest.raises(ConfigError, match="start_token"):
         Engine(model, None, max_length=64)

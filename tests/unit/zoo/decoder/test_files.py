@@ -19,7 +19,7 @@ from zoo.decoder.gpt2 import GPT2Config
 from zoo.decoder.llama import LlamaConfig
 from zoo.decoder.mixtral import MixtralConfig
 from zoo.decoder.qwen import Qwen2Config
-from zoo.layers.decoder_weights import load_decoder, state_for_files
+from zoo.layers.decoder_weights import load_decoder, save_decoder, state_for_files
 from zoo.layers.rope import RopeOptions
 
 SMALL: dict[str, Any] = {
@@ -197,3 +197,33 @@ def test_layers_that_predict_further_tokens_are_told(
     arrays = state_for_files(model) | {"model.layers.2.eh_proj.weight": np.zeros((16, 32), np.float32)}
     check(write(tmp_path, model, arrays), model)
     assert "1 arrays are not used by DeepseekV3, such as model.layers.2.eh_proj.weight" in caplog.text
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory of a process is read from /proc")
+def test_weights_are_in_memory_once(tmp_path: Path) -> None:
+    """A folder takes 1.2 times its file at most, beside the file's own pages, which are mapped."""
+    config = LlamaConfig(
+        vocab_size=4000,
+        hidden_size=512,
+        num_layers=4,
+        num_heads=8,
+        intermediate_size=2048,
+        tie_embeddings=True,
+    )
+    model = build(config).eval()
+    for parameter in model.parameters():
+        parameter.dtype = "bfloat16"
+        parameter.set_value(jnp.ones(parameter.shape, jnp.bfloat16))
+    save_decoder(model, tmp_path)
+    size = (tmp_path / "model.safetensors").stat().st_size
+    models = [load_decoder(tmp_path)]  # what is imported and compiled once does not count
+    before = own_memory()
+    models.append(load_decoder(tmp_path))
+    assert own_memory() - before < 1.2 * size
+    assert all(parameter.value.dtype == jnp.bfloat16 for parameter in models[1].parameters())
+
+
+def own_memory() -> int:
+    """Bytes of this process that are no file's."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("RssAnon"))
