@@ -69,15 +69,17 @@ def _check_input(
     """
     if isinstance(value, int | float):
         if value < 0:
-            raise ValueError(f"If {name} is a single number, it must be non negative, received {value}.")
+            raise ValueError(f"{name}: how far a factor moves is at least 0, received {value}")
         least = center - value
         pair: Sequence[float] = [max(least, 0) if clip_first_on_zero else least, center + value]
     elif isinstance(value, tuple | list) and len(value) == 2:
         pair = value
         if not bound[0] <= pair[0] <= pair[1] <= bound[1]:
-            raise ValueError(f"{name} values should be between {bound}, received {value}")
+            raise ValueError(
+                f"{name}: the least and the largest factor are in order and within {bound}, received {value}"
+            )
     else:
-        raise TypeError(f"{name} should be a single number or a list/tuple with length 2, received {value!r}")
+        raise TypeError(f"{name}: a number, or the least and the largest factor, received {value!r}")
     return None if pair[0] == pair[1] == center else pair
 
 
