@@ -44,7 +44,7 @@ _READING = frozenset(
 _HOLDING = frozenset(
     """
     Where Concat Gather GatherElements GatherND ScatterElements ScatterND OneHot Max Min
-    Equal Less LessOrEqual Greater GreaterOrEqual
+    Equal Less LessOrEqual Greater GreaterOrEqual ai.onnx.ml.ArrayFeatureExtractor
     """.split()  # noqa: SIM905
 )
 _INDEXING = frozenset("Gather GatherElements GatherND gather gather_nd index_select take_along_axis".split())  # noqa: SIM905

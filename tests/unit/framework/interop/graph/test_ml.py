@@ -213,3 +213,13 @@ def test_keys_and_categories(op: str, x: str, kind: str, attributes: dict[str, A
     (got,) = GraphEngine(load(Source("m.onnx", memoryview(content))))(inputs).values()
     (want,) = ort.InferenceSession(content, providers=["CPUExecutionProvider"]).run(None, inputs)
     assert got.tolist() == want.tolist()
+
+
+def test_features_of_a_table_of_long_labels() -> None:
+    """What skl2onnx writes for nearest neighbours whose classes are beyond 32 bits."""
+    table = np.array([[2**40, 7, -(2**35)]])
+    node = helper.make_node("ArrayFeatureExtractor", ["table", "x"], ["y0"], domain=ML)
+    proto = model([node], [value("x", ["n"], TensorProto.INT64)], ["y0"], {"table": table}, domains={ML: 3})
+    proto.graph.output[0].type.tensor_type.elem_type = TensorProto.INT64
+    engine = GraphEngine(load(Source("m.onnx", memoryview(proto.SerializeToString()))))
+    assert engine({"x": np.array([2, 0])})["y0"].tolist() == [[-(2**35), 2**40]]
