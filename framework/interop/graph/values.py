@@ -32,6 +32,8 @@ MAX_ELEMENTS = 1 << 29
 """Elements that one value may have: 2 GB in float32. A damaged or hostile file asks for more."""
 MAX_KNOWN = 1 << 25
 """Elements that one value may have which is computed before the program runs."""
+MOST_TIMES = 1 << 14
+"""How often longer than before an axis is made where a value is resized, or padded to a large one."""
 MAX_RANK = 32
 
 

@@ -44,10 +44,11 @@ _READING = frozenset(
 _HOLDING = frozenset(
     """
     Where Concat Gather GatherElements GatherND ScatterElements ScatterND OneHot Max Min
-    Equal Less LessOrEqual Greater GreaterOrEqual
+    Equal Less LessOrEqual Greater GreaterOrEqual ai.onnx.ml.ArrayFeatureExtractor
     """.split()  # noqa: SIM905
 )
 _INDEXING = frozenset("Gather GatherElements GatherND gather gather_nd index_select take_along_axis".split())  # noqa: SIM905
+_MODEL_DOMAIN = "ai.onnx.ml."  # its operators hold labels, keys and categories as attributes
 _INT64, _UINT64 = 7, 13  # of TensorProto.DataType
 _PADDLE_INT64 = (3, "int64")  # of VarType.Type, and in PIR
 _VALUE_SLOTS = ("X", "Y", "Input")  # of Paddle's nodes; indices and sizes stand in others
@@ -90,6 +91,8 @@ def runs_wide(node: Node, items: Sequence[Item], wide: frozenset[str]) -> bool:
         return True
     if node.op == "reduce_sum" and _is_whole(items[0]):
         return True  # Paddle's sums of integers and booleans are int64
+    if _has_large_attribute(node):
+        return True
     if node.input_slots and _makes_int64(node) and (node.op != "cast" or _is_float(items[0])):
         return True
     return any(map(_is_wide, items)) or (node.op in _HOLDING and any(map(_is_large, items)))
@@ -103,6 +106,16 @@ def _is_wide(item: Item) -> bool:
 
 def _is_large(item: Item) -> bool:
     return isinstance(item, np.ndarray) and item.dtype == np.int64 and not fits_int32(item)
+
+
+def _has_large_attribute(node: Node) -> bool:
+    """Whether a node of ai.onnx.ml writes or compares integers that 32 bits do not hold."""
+    return node.op.startswith(_MODEL_DOMAIN) and any(
+        array.dtype.kind == "i" and not fits_int32(array)
+        for name, value in node.attrs.items()
+        if "int64" in name or name.endswith(("_ints", "_tensor"))
+        for array in (np.asarray(value),)
+    )
 
 
 def _is_float(item: Item) -> bool:
@@ -119,6 +132,7 @@ def widen_items(node: Node, items: Sequence[Item]) -> list[Item]:
     Where indices alone have 64 bits, what they are indices of stays as it is.
     """
     alike = node.op in ARITHMETIC or node.op in _PASSING or node.op in _READING or node.op in _HOLDING
+    alike = alike or node.op.startswith(_MODEL_DOMAIN)
     if node.op in _INDEXING:
         alike = _is_wide(items[0]) or _is_large(items[0])
     return [_widen(item) for item in items] if alike or any(map(_is_wide, items[:1])) else list(items)

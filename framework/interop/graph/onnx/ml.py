@@ -238,8 +238,9 @@ def _one_hot(call: Call, x: Item) -> Item:
     if texts:
         same = on_host(call, x)[..., None] == np.asarray(texts, np.str_)
     else:
-        values = to_jax(x).astype(jnp.int32)
-        same = values[..., None] == jnp.asarray(np.asarray(call.required("cats_int64s"), np.int32))
+        values, whole = to_jax(x)[..., None], device_type(np.int64)
+        same = values.astype(whole) == jnp.asarray(np.asarray(call.required("cats_int64s")), whole)
+        same = same & (values == values)  # NaN is no category
     if not call.attr("zeros", 1) and not isinstance(same, Tracer) and not np.asarray(same).any(-1).all():
         raise call.error(
             "a category that the encoder does not have", ShapeError, fix="set zeros to 1 in the graph"
@@ -276,8 +277,10 @@ def _label_encoder(call: Call, x: Item) -> Item:
 
 
 def _look_up(x: np.ndarray, keys: np.ndarray, values: np.ndarray, standard: object) -> np.ndarray:
-    table = dict(zip(keys.tolist(), values.tolist(), strict=True))
-    result = [table.get(item, standard) for item in x.reshape(-1).tolist()]
+    """The value of each key; of equal keys the first counts, and NaN equals NaN."""
+    pairs = list(zip(keys.tolist(), values.tolist(), strict=True))
+    table = {None if key != key else key: value for key, value in reversed(pairs)}
+    result = [table.get(None if item != item else item, standard) for item in x.reshape(-1).tolist()]
     return np.asarray(result, values.dtype if values.dtype.kind != "U" else np.str_).reshape(x.shape)
 
 

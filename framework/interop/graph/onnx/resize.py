@@ -14,6 +14,7 @@ from framework.core.errors import ShapeError
 from framework.interop.graph.onnx.shapes import axes_of
 from framework.interop.graph.operator import Call, Table, registrar
 from framework.interop.graph.values import (
+    MOST_TIMES,
     Array,
     Dim,
     Item,
@@ -29,7 +30,6 @@ from framework.nn import functional as F
 
 OPERATORS: Table = {}
 operator = registrar(OPERATORS)
-MOST_TIMES = 1 << 14  # that an axis grows by
 _HALF_TOLERANCE = 1e-6  # onnxruntime takes 3.499999 for 3.5, which a scale of 32 bits misses
 _CORE_LINEAR = {
     "half_pixel": (False, 0),

@@ -17,6 +17,7 @@ from framework.interop.graph.values import (
     MAX_ELEMENTS,
     MAX_KNOWN,
     MAX_RANK,
+    MOST_TIMES,
     Array,
     Dim,
     Item,
@@ -348,10 +349,15 @@ def pad(call: Call, x: Item, edges: list[tuple[Dim, Dim]], mode: str, value: Ite
     """x with (before, behind) more elements on each logical axis; negative ones are cut off."""
     if mode not in ("constant", "reflect", "edge", "wrap"):
         raise call.error("an unknown mode", received=mode, allowed="constant, reflect, edge or wrap")
-    count(
-        [n + low + high if isinstance(n, int) else 0 for n, (low, high) in zip(shape_of(x), edges)],
-        call.where,
-    )
+    new = [n + low + high if isinstance(n, int) else 0 for n, (low, high) in zip(shape_of(x), edges)]
+    total, is_fixed = count(new, call.where), all(isinstance(size, int) for size in new)
+    if is_fixed and total > MAX_KNOWN and any(b > MOST_TIMES * max(a, 1) for a, b in zip(shape_of(x), new)):
+        raise call.error(
+            "an axis is padded to more than any model needs: damage, which takes minutes to compute",
+            ShapeError,
+            received=f"from {list(shape_of(x))} to {new}",
+            allowed=f"{MOST_TIMES:,} times its size at most, or {MAX_KNOWN:,} elements together",
+        )
     for axis, (low, high) in enumerate(edges):
         if any(isinstance(edge, int) and edge < 0 for edge in (low, high)):
             x = part(x, axis, max(-low, 0), shape_of(x)[axis] - max(-high, 0))

@@ -310,6 +310,15 @@ def test_an_axis_that_a_resize_makes_a_million_times_as_long_is_refused(open_gra
         layer(numbers(2, 3))
 
 
+def test_an_axis_that_is_padded_to_a_million_times_its_size_is_refused(open_graph):
+    pads = {"pads": np.array([0, 0, 1 << 24, 0])}
+    layer = open_graph([node("Pad", ["x", "pads"], ["y"])], [tensor("x", [2, 3])], arrays=pads)
+    with pytest.raises(ShapeError, match=r"more than any model needs(.|\n)*\[16777218, 3\]"):
+        layer(numbers(2, 3))
+    wide = open_graph([node("Pad", ["x", "pads"], ["y"])], [tensor("x", [1, 1])], arrays=pads)
+    assert wide(numbers(1, 1)).shape == ((1 << 24) + 1, 1)  # as long, but small enough
+
+
 @pytest.mark.parametrize("kind", [MemoryError, jax.errors.JaxRuntimeError])
 def test_what_does_not_fit_into_memory_is_an_error_of_its_node(open_graph, kind, monkeypatch):
     def refuse(x, k):

@@ -93,6 +93,14 @@ CASES: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
     ),
     ("SVMClassifier", SVM, ("i", "f")),
     ("SVMClassifier", SVM | {"prob_a": [-1.0, -2.0, -1.5], "prob_b": [0.1, 0.0, -0.1]}, ("i", "f")),
+    *(
+        (name, attributes | {"classlabels_ints": [5, 2**40, -(2**35)]}, ("i", "f"))
+        for name, attributes in (
+            ("LinearClassifier", LINEAR | {"post_transform": "SOFTMAX"}),
+            ("SVMClassifier", SVM),
+            ("TreeEnsembleClassifier", leaves("class", [0, 1, 2, 1, 0], SHARES)),
+        )
+    ),
     (
         "SVMRegressor",
         {"kernel_type": "POLY", "kernel_params": [0.4, 1.0, 2.0], "n_supports": 3, "rho": [0.2]}
@@ -100,17 +108,21 @@ CASES: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
         ("f",),
     ),
 ]
-KINDS = {"f": TensorProto.FLOAT, "i": TensorProto.INT64, "s": TensorProto.STRING}
+KINDS = {"f": TensorProto.FLOAT, "i": TensorProto.INT64, "s": TensorProto.STRING, "O": TensorProto.STRING}
 
 
-def graph(name: str, attributes: dict[str, Any], kinds: tuple[str, ...]) -> bytes:
+def graph(
+    name: str, attributes: dict[str, Any], kinds: tuple[str, ...], x: np.ndarray = X, version: int = 3
+) -> bytes:
     attributes = {
         "classlabels_int64s" if k == "classlabels_ints" and name.startswith("Tree") else k: v
         for k, v in attributes.items()
     }
     names = [f"y{i}" for i in range(len(kinds))]
     node = helper.make_node(name, ["x"], names, domain=ML, **attributes)
-    proto = model([node], [value("x", ["n", 4])], names, domains={ML: 3})
+    proto = model(
+        [node], [value("x", ["n", *x.shape[1:]], KINDS[x.dtype.kind])], names, domains={ML: version}
+    )
     for output, kind in zip(proto.graph.output, kinds, strict=True):
         output.type.tensor_type.elem_type = KINDS[kind]
     proto.ir_version = 9
@@ -173,3 +185,41 @@ def test_text_goes_through_tables_and_not_into_a_program(tmp_path) -> None:
     np.testing.assert_array_equal(got["y"], np.maximum(X, 0))
     with pytest.raises(InputError, match=r"an input of the graph is text(.|\n)*Config"):
         convert_graph(tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize(
+    ("op", "x", "kind", "attributes"),
+    [  # sklearn-onnx#1047, onnx#5320: NaN is a key
+        ("LabelEncoder", "f", "s", {"keys_floats": [np.nan, 1.0], "values_strings": ["none", "one"]}),
+        ("LabelEncoder", "f", "i", {"keys_floats": [np.nan, 1.0], "values_int64s": [4, 5]}),
+        # the first of equal keys counts
+        ("LabelEncoder", "i", "s", {"keys_int64s": [1, 7, 1], "values_strings": ["a", "b", "c"]}),
+        ("LabelEncoder", "s", "i", {"keys_strings": ["b", "a", "b"], "values_int64s": [1, 2, 3]}),
+        # NaN is no category
+        ("OneHotEncoder", "f", "f", {"cats_int64s": [0, 9]}),
+        # attributes keep 64 bits
+        ("LabelEncoder", "i", "i", {"keys_int64s": [2**32 + 5, 1], "values_int64s": [2, 2**40]}),
+        ("LabelEncoder", "i", "i", {"keys_int64s": [1], "values_int64s": [1], "default_int64": -(2**35)}),
+        ("OneHotEncoder", "i", "f", {"cats_int64s": [2**32 + 5, 7]}),
+        ("Imputer", "i", "i", {"imputed_value_int64s": [2**40], "replaced_value_int64": 7}),
+    ],
+)
+def test_keys_and_categories(op: str, x: str, kind: str, attributes: dict[str, Any]) -> None:
+    arrays: dict[str, np.ndarray] = {
+        "f": np.array([1, np.nan, 9], np.float32), "i": np.array([1, 5, 7]), "s": np.array(["a", "b", "c"], object),
+    }  # fmt: skip
+    inputs = {"x": arrays[x]}
+    content = graph(op, attributes, (kind,), inputs["x"], version=4 if op == "LabelEncoder" else 3)
+    (got,) = GraphEngine(load(Source("m.onnx", memoryview(content))))(inputs).values()
+    (want,) = ort.InferenceSession(content, providers=["CPUExecutionProvider"]).run(None, inputs)
+    assert got.tolist() == want.tolist()
+
+
+def test_features_of_a_table_of_long_labels() -> None:
+    """What skl2onnx writes for nearest neighbours whose classes are beyond 32 bits."""
+    table = np.array([[2**40, 7, -(2**35)]])
+    node = helper.make_node("ArrayFeatureExtractor", ["table", "x"], ["y0"], domain=ML)
+    proto = model([node], [value("x", ["n"], TensorProto.INT64)], ["y0"], {"table": table}, domains={ML: 3})
+    proto.graph.output[0].type.tensor_type.elem_type = TensorProto.INT64
+    engine = GraphEngine(load(Source("m.onnx", memoryview(proto.SerializeToString()))))
+    assert engine({"x": np.array([2, 0])})["y0"].tolist() == [[-(2**35), 2**40]]
