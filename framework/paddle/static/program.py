@@ -192,6 +192,10 @@ class Program:
             return True
         return any(output is variable for op in reversed(self.ops) for output in op.outputs)
 
+    def reads(self, tensor: Tensor) -> bool:
+        """Whether one of its operations reads a parameter or another Tensor."""
+        return any(operand is tensor for op in self.ops for operand in op.reads())
+
     def list_vars(self) -> Iterator[Tensor]:
         """All variables and parameters, each once."""
         yield from {id(t): t for t in self._tensors()}.values()

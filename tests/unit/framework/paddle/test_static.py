@@ -215,3 +215,21 @@ def test_a_startup_program_with_a_seed_draws_the_same_values_again():
     executor.run(startup)
     np.testing.assert_array_equal(weight.numpy(), first)
     np.testing.assert_array_equal(kept.numpy(), [3, 3])
+
+
+def test_the_size_of_a_variable_is_a_number_and_a_method():
+    program = static.Program()
+    with static.program_guard(program):
+        x, known = static.data("x", [None, 3]), static.data("known", [2, 3])
+        sizes = [x.size(), known.size()]
+        assert x.size == -1 and known.size == 6
+    fed = {"x": np.zeros((5, 3), np.float32), "known": np.zeros((2, 3), np.float32)}
+    np.testing.assert_array_equal(static.Executor().run(program, fed, sizes), [15, 6])
+
+
+def test_parameters_are_in_the_block_of_the_program_that_reads_them():
+    program = static.Program()
+    with static.program_guard(program):
+        static.nn.fc(static.data("x", [2, 3]), 2)
+    for parameter in program.all_parameters():
+        assert parameter.block.idx == 0 and parameter.block.program is program
