@@ -2,7 +2,7 @@
 
 Tensors with `backward()`, channels first, int64, optimizers that hold parameters: what Paddle's eager mode has, each
 operation a compiled program of jax. This room stands above the rest of the framework, which knows nothing of it.
-`tensor.value` is the jax.Array, `paddle.Tensor(array)` the way back.
+`jnp.asarray(tensor)` is the jax.Array of a Tensor, `paddle.Tensor(array)` the way back.
 """
 
 from __future__ import annotations

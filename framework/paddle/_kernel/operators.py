@@ -148,7 +148,7 @@ def run_operator(
         values = list(run(compiled, [tensors[index] for index in traced]))
     else:
         with x64():
-            values = [wrap(array) for array in operation([tensor.value for tensor in tensors])]
+            values = [wrap(array) for array in operation([tensor._value for tensor in tensors])]
     if output_lengths is not None:
         output_lengths.update(operation.levels)
     by_slot: Slots = {}
@@ -182,7 +182,7 @@ def _compiled(operation: _Run, tensors: Sequence[Tensor], traced: Sequence[int])
 
     Only what wants a gradient is traced: an operator may read the values of its other inputs.
     """
-    constants = [None if index in traced else tensor.value for index, tensor in enumerate(tensors)]
+    constants = [None if index in traced else tensor._value for index, tensor in enumerate(tensors)]
     key = _key(operation, constants)
     if key is not None and key in _programs:
         return _programs[key]

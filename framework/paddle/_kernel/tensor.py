@@ -1,6 +1,6 @@
 """Tensor: one array with what Paddle's eager mode keeps beside it.
 
-`value` is the jax.Array; `stop_gradient`, `grad` and the node of the tape that made it belong to autograd. Operations
+`_value` is the jax.Array; `stop_gradient`, `grad` and the node of the tape that made it belong to autograd. Operations
 become methods of this class in framework/paddle/_kernel/methods.py.
 """
 
@@ -35,7 +35,6 @@ class Tensor:
     """An array of one of Paddle's types. `Tensor(array)` takes a numpy or jax array, numbers or nested lists.
 
     Attributes:
-        value: the jax.Array.
         stop_gradient: True where no gradient is wanted, as by default.
         grad: a Tensor after `backward()`, else None.
         persistable: kept in a saved program.
@@ -83,11 +82,6 @@ class Tensor:
         def __getitem__(self, item: object) -> Tensor: ...
         def __setitem__(self, item: object, value: object) -> None: ...
         def __iter__(self) -> Iterator[Tensor]: ...
-
-    @property
-    def value(self) -> jax.Array:
-        """The array itself, for jax and for the core."""
-        return self._value
 
     # What a traced or recorded program has to know of: `mode.watcher` is told of every use. `_array`, `_gradient` and
     # `_zeroed` are the attributes themselves, for watchers, and for what has asked whether anybody watches.
@@ -349,10 +343,6 @@ class Parameter(Tensor):
         if self._begin is not None and isinstance(self._value, jax.ShapeDtypeStruct):  # no state was loaded
             self._begin()
         self._begin = None
-
-    @property
-    def block(self) -> None:
-        """None: a parameter is in no program. Packages hand it to initializers: `init(param, param.block)`."""
 
     @property
     def trainable(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +21,9 @@ from framework.paddle.ops.attribute import cast
 from framework.paddle.ops.creation import full_like
 from framework.paddle.ops.search import where
 
+if TYPE_CHECKING:
+    from framework.paddle.static.block import Block
+
 
 class DenseTensor:
     """What `Tensor.get_tensor()` gives: the Tensor's memory, to be read and set."""
@@ -34,6 +37,12 @@ class DenseTensor:
 
     def shape(self) -> list[int]:
         return self._tensor.shape
+
+    def _dtype(self) -> types.dtype:
+        return self._tensor.dtype
+
+    def _is_initialized(self) -> bool:
+        return True
 
     def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
         return self._tensor.__array__(dtype)
@@ -256,6 +265,14 @@ def _slice_rows(tensor: Tensor, begin: int, end: int) -> Tensor:
     return wrap(tensor._value[begin:end])
 
 
+def _block(tensor: Tensor) -> Block:
+    """The outermost block of the program that has it, else of the one that is recorded into. Packages hand it to
+    initializers: `init(param, param.block)`."""
+    from framework.paddle.static.variable import program_of  # programs stand above this module
+
+    return program_of(tensor).global_block()
+
+
 METHODS = {
     "astype": astype,
     "contiguous": lambda x: x,
@@ -283,6 +300,7 @@ METHODS = {
     "reconstruct_from_": reconstruct_from_,
     "set_value": set_value,
     "to": to,
+    "value": lambda x: x,  # Paddle's holder of the memory, with get_tensor(): a Tensor here, too
     "_to": to,
     "zero_": zero_,
     "__nonzero__": Tensor.__bool__,
@@ -309,6 +327,7 @@ METHODS = {
 }
 PROPERTIES = {
     "T": property(lambda x: _reversed_axes(x)),
+    "block": property(_block),
     "data": property(lambda x: x, _set_data),
     "grad_": property(lambda x: x.grad),
     "grad_fn": property(lambda x: x._node),

@@ -28,16 +28,16 @@ def _apply(
 ) -> None:
     """One step: `param`, the Tensors of `state` and `master`, the float32 copy of a narrow parameter, change."""
     with x64():
-        value = param.value if master is None else master.value
+        value = param._value if master is None else master._value
         wide = value.astype(jnp.float32) if value.dtype.itemsize < 4 else value
-        learning_rate = (rate.value if isinstance(rate, Tensor) else rate).reshape(-1)[0].astype(wide.dtype)
-        states = {name: tensor.value.astype(wide.dtype) for name, tensor in state.items()}
-        new, after = rule.update(wide, grad.value.astype(wide.dtype), learning_rate, states)
+        learning_rate = (rate._value if isinstance(rate, Tensor) else rate).reshape(-1)[0].astype(wide.dtype)
+        states = {name: tensor._value.astype(wide.dtype) for name, tensor in state.items()}
+        new, after = rule.update(wide, grad._value.astype(wide.dtype), learning_rate, states)
         if master is not None:
             master.set_value(wrap(new))
-        param.set_value(wrap(new.astype(param.value.dtype)))
+        param.set_value(wrap(new.astype(param._value.dtype)))
         for name, tensor in state.items():
-            tensor.set_value(wrap(after[name].astype(tensor.value.dtype).reshape(tensor.value.shape)))
+            tensor.set_value(wrap(after[name].astype(tensor._value.dtype).reshape(tensor._value.shape)))
 
 
 def sgd_(
@@ -220,7 +220,7 @@ def adamw_(
         numbers = (_number(beta1), _number(beta2), _number(epsilon))
         rule = rules.AdamWRule(*numbers, coeff) if with_decay else rules.AdamRule(*numbers)
         moments = (moment1, moment2, beta1_pow, beta2_pow)
-        rate = learning_rate.value * lr_ratio if lr_ratio != 1 else learning_rate
+        rate = learning_rate._value * lr_ratio if lr_ratio != 1 else learning_rate
         _adam(rule, param, grad, rate, moments, master_param, use_global_beta_pow)
     return param, moment1, moment2, beta1_pow, beta2_pow, master_param
 

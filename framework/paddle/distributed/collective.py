@@ -412,7 +412,7 @@ def barrier(group: Group | None = None) -> None:
 
 def wait(tensor: Tensor, group: Group | None = None, use_calc_stream: bool = True) -> None:
     """Wait until the Tensor has its values."""
-    tensor.value.block_until_ready()
+    tensor._value.block_until_ready()
 
 
 def gloo_init_parallel_env(rank_id: int, rank_num: int, server_endpoint: str) -> None:

@@ -96,6 +96,7 @@ class Optimizer:
         self._grad_clip = grad_clip
         self._accumulators: dict[str, dict[str, Tensor]] = defaultdict(dict)
         self._master_weights: dict[str, Tensor] = {}
+        self._first_values: dict[str, float] = {}  # of the state, by the names of its Tensors
         self._accumulators_holder: dict[str, Any] = {}
         self._opti_name_list: list[str] = []
         self._found_inf: Tensor | None = None  # of a GradScaler: true where the step is to change nothing
@@ -268,6 +269,7 @@ class Optimizer:
         tensor.name = unique_name.generate(f"{owner.name}_{name}")
         tensor.persistable = True
         self._opti_name_list.append(tensor.name)
+        self._first_values[tensor.name] = slot.fill
         if self._accumulators_holder:
             key = entry_of(self._accumulators_holder, tensor.name)
             if key is None:
@@ -279,6 +281,17 @@ class Optimizer:
             load_into(tensor, self._accumulators_holder.pop(key))
         self._accumulators[name][owner.name] = tensor
         return tensor
+
+    def _begin_anew(self) -> None:
+        """Give the state the values that it began with, and float32 copies those of their parameters."""
+        with x64():
+            for by_param in self._accumulators.values():
+                for tensor in by_param.values():
+                    tensor._value = jnp.full_like(tensor._value, self._first_values[tensor.name])
+            for parameter in self._all_parameters():
+                master = self._master_weights.get(parameter.name)
+                if master is not None:
+                    master._value = parameter._value.astype(np.float32)
 
     @property
     def _dtype(self) -> types.dtype | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +18,7 @@ from framework.paddle._kernel.tensor import Parameter, Tensor
 from framework.paddle.nn.layer import create_parameter
 from framework.paddle.nn.param_attr import AttrLike, ParamAttr
 from framework.paddle.static.descriptions import BlockDesc
-from framework.paddle.static.initial_operations import initial_operations
+from framework.paddle.static.initial_operations import Beginning, initial_operations, restoring
 from framework.paddle.static.operator import OperatorOp, SlotArguments, slots_of
 from framework.paddle.static.state import state
 from framework.paddle.static.variable import SIZES, Op, Variable, new_variable
@@ -232,6 +233,10 @@ def keep_parameter(parameter: Parameter, initializer: object) -> None:
     """Make a parameter one of the programs, and say in the startup program how it began."""
     state.startup.ops.extend(initial_operations(parameter, initializer, state.startup.random_seed))
     state.startup.made[id(parameter)] = parameter
+    beginning = restoring(parameter)
+    if callable(initializer) and not state.startup.random_seed:  # with a seed the same values are drawn again
+        beginning = Beginning(partial(initializer, parameter))
+    state.startup.beginnings[id(parameter)] = beginning
     keep(parameter)
 
 

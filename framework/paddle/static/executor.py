@@ -133,6 +133,8 @@ class Executor:
         _exchange(program, fed, scope or global_scope())
         names = [name for name in program.data if name in fed]
         with recorder_scope(None):
+            for beginning in program.beginnings.values():
+                beginning.run()
             tensors = [wrap(_given(program.data[name], fed[name])) for name in names]
             for tensor, name in zip(tensors, names, strict=True):
                 tensor.stop_gradient = program.data[name].stop_gradient

@@ -1,18 +1,19 @@
 """What a startup program says of the first values of parameters: the operators that Paddle computes them with.
 
-Here they are there as soon as the parameter is made, so that running these entries does nothing.
+Here they are there as soon as the parameter is made, so that running these entries does nothing; a second run of the
+startup program begins everything anew (`Beginning`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from framework.nn import initializer as core
 from framework.paddle._kernel.errors import ArgumentTypeError
-from framework.paddle._kernel.tensor import Parameter
+from framework.paddle._kernel.tensor import Parameter, Tensor
 from framework.paddle.nn import initializer as face
 from framework.paddle.static.variable import Op, Values
 
@@ -70,6 +71,32 @@ class InitialOp(Op):
 
     def replay(self, values: Values, for_test: bool) -> None:
         """Nothing: the parameter has its values."""
+
+
+class Beginning:
+    """How what lives between runs begins: a parameter, a statistic, an optimizer's state.
+
+    It has its first values when it is made, so that the first run of the startup program finds it begun.
+    """
+
+    def __init__(self, start: Callable[[], object]) -> None:
+        self._start, self._begun = start, False
+
+    def run(self) -> None:
+        """Nothing the first time; begin anew every later time."""
+        if self._begun:
+            self._start()
+        self._begun = True
+
+
+def restoring(tensor: Tensor) -> Beginning:
+    """Give a Tensor the values that it has now."""
+    first = tensor._value
+
+    def start() -> None:
+        tensor._value = first
+
+    return Beginning(start)
 
 
 def initial_operations(parameter: Parameter, initializer: object, seed: int) -> list[InitialOp]:

@@ -24,6 +24,7 @@ from framework.paddle.static.block import Block as Block
 from framework.paddle.static.block import Frame, find_parameter, keep, keep_parameter
 from framework.paddle.static.block import declare as declare
 from framework.paddle.static.described_program import add_described, describe, take_added_operators
+from framework.paddle.static.initial_operations import Beginning, restoring
 from framework.paddle.static.program_description import ProgramDesc
 from framework.paddle.static.recorded_operations import AssignOp as AssignOp
 from framework.paddle.static.recorded_operations import CallOp as CallOp
@@ -68,6 +69,7 @@ class Program:
         self.ops: list[Op] = []
         self.data: dict[str, Variable] = {}
         self.made: dict[int, Tensor] = {}  # parameters and global variables that were created for it
+        self.beginnings: dict[int, Beginning] = {}  # of a startup program, by the id of what begins
         self.frames = [Frame(-1)]
         self.current_block_idx = self._seed = 0
         self._description: ProgramDesc | None = None
@@ -190,6 +192,10 @@ class Program:
             return True
         return any(output is variable for op in reversed(self.ops) for output in op.outputs)
 
+    def reads(self, tensor: Tensor) -> bool:
+        """Whether one of its operations reads a parameter or another Tensor."""
+        return any(operand is tensor for op in self.ops for operand in op.reads())
+
     def list_vars(self) -> Iterator[Tensor]:
         """All variables and parameters, each once."""
         yield from {id(t): t for t in self._tensors()}.values()
@@ -236,6 +242,7 @@ class Program:
         program = copy.copy(self)
         program.ops = [op for op in self.ops if not (for_test and op.trains)]
         program.data, program.made = dict(self.data), dict(self.made)
+        program.beginnings = dict(self.beginnings)
         program.frames = [replace(frame, ops=list(frame.ops)) for frame in self.frames]
         program.compiled, program.fetched_lengths, program._description = {}, {}, None
         program.readers = [] if for_test else list(self.readers)
@@ -342,6 +349,7 @@ def create_global_var(
         tensor = wrap(as_array(np.full(tuple(shape), value), types.to_numpy(dtype)))
     tensor.name, tensor.persistable = name or unique_name.generate("global_var"), persistable
     keep(tensor)
+    state.startup.beginnings[id(tensor)] = restoring(tensor)
     return tensor
 
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from framework.paddle._kernel.dispatch import Compiled, execute
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.tensor import Parameter, Tensor
+from framework.paddle.static.initial_operations import Beginning
 from framework.paddle.static.operator_names import operator_name, optimizer_name
+from framework.paddle.static.state import state
 from framework.paddle.static.test_forms import FORMS, TEST_FORMS
 from framework.paddle.static.variable import Op, Values, Variable, value_of
 
@@ -76,6 +78,7 @@ class StepOp(Op):
         self.optimizer, self.pairs = optimizer, pairs
         self.type = optimizer_name(type(optimizer))
         self.inputs = [part for pair in pairs for part in pair]
+        state.startup.beginnings[id(optimizer)] = Beginning(optimizer._begin_anew)
 
     def replay(self, values: Values, for_test: bool) -> None:
         for parameter, gradient in self.pairs:

@@ -23,7 +23,7 @@ from framework.paddle.utils import unique_name
 if TYPE_CHECKING:
     from framework.paddle._kernel.compiled import Compiled
     from framework.paddle.legacy_operators import Levels
-    from framework.paddle.static.program import Block, Program
+    from framework.paddle.static.program import Program
 
 SIZES = (64, 96)  # what stands for an unknown size, two ways
 # Operations whose results have no lengths of sequences, though they may have as many rows as their inputs.
@@ -57,6 +57,26 @@ class Values(dict[int, Tensor]):
             self.arrays = {key: list(tensors) for key, tensors in of_run.arrays.items()}
 
 
+class ElementCount(int):
+    """The number of elements of a variable, -1 where it is not known; called, the variable that has it in a run.
+
+    `size` is a number of Tensors and a method of variables in Paddle; what is written for both asks for the number.
+    """
+
+    _variable: Variable
+
+    def __new__(cls, variable: Variable) -> Self:
+        sizes = variable.shape
+        count = super().__new__(cls, -1 if -1 in sizes else int(np.prod(sizes)))
+        count._variable = variable
+        return count
+
+    def __call__(self) -> Tensor:
+        from framework.paddle.ops.attribute import numel  # operations stand above this module
+
+        return numel(self._variable)
+
+
 class Variable(Tensor):
     """A Tensor of a static program. It has no values before an Executor runs the program."""
 
@@ -74,13 +94,8 @@ class Variable(Tensor):
         return self._value.ndim
 
     @property
-    def size(self) -> int:
-        sizes = self._value.known  # type: ignore[attr-defined]
-        return -1 if -1 in sizes else int(np.prod(sizes))
-
-    @property
-    def block(self) -> Block:
-        return program_of(self).global_block()
+    def size(self) -> ElementCount:  # type: ignore[override]  # an int that can be called, too
+        return ElementCount(self)
 
     @property
     def grad_name(self) -> str:
@@ -355,10 +370,10 @@ def value_of(tensor: ValueT, values: Values) -> ValueT | Tensor:
 
 
 def program_of(variable: Tensor) -> Program:
-    """The program in which a variable was last asked for by its name, else the one that computes it, else the one that
-    is recorded into."""
+    """The program in which a variable was last asked for by its name, else the one that computes it, or that reads a
+    parameter, else the one that is recorded into."""
     if not isinstance(variable, Variable):
-        return state.main
+        return next((program for program in recent_programs() if program.reads(variable)), state.main)
     if variable.looked_up is not None and (program := variable.looked_up()) is not None:
         return program
     return next((program for program in recent_programs() if program.holds(variable)), state.main)

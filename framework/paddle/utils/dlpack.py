@@ -19,7 +19,7 @@ def to_dlpack(x: Tensor) -> Any:
     """
     if not isinstance(x, Tensor):
         raise TypeError(f"to_dlpack takes a Tensor, received {type(x).__name__}")
-    return x.value.__dlpack__()
+    return x._value.__dlpack__()
 
 
 class _Capsule:

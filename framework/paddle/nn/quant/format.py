@@ -59,9 +59,10 @@ def _along(scale: Array, axis: int, group: int, ndim: int) -> Array:
 
 @operation(differentiable=False)
 def _quantize(x: Array, scale: Array, axis: int, bits: int, group: int) -> Array:
-    return jnp.round(to_units(x.astype(jnp.float32), _along(scale, axis, group, x.ndim), bits)).astype(
-        x.dtype
-    )
+    """All integers of these bits are used: what lies below -scale may become the one below its code."""
+    largest = 2 ** (bits - 1) - 1
+    units = x.astype(jnp.float32) * (largest / jnp.maximum(_along(scale, axis, group, x.ndim), 1e-30))
+    return jnp.clip(jnp.round(units), -largest - 1, largest).astype(x.dtype)
 
 
 @operation(differentiable=False)

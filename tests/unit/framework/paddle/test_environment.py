@@ -143,7 +143,7 @@ def test_data_parallel_is_its_layer() -> None:
 def test_tensors_are_sharded_over_a_mesh() -> None:
     mesh = dist.ProcessMesh([[0]], dim_names=["x", "y"])
     tensor = dist.shard_tensor(np.ones((4, 2), np.float32), mesh, [dist.Shard(1), dist.Replicate()])
-    assert tuple(tensor.value.sharding.spec) == (None, "x")
+    assert tuple(tensor._value.sharding.spec) == (None, "x")
     whole = dist.reshard(tensor, mesh, [dist.Replicate(), dist.Replicate()])
     np.testing.assert_array_equal(whole.numpy(), tensor.numpy())
     layer = dist.shard_layer(paddle.nn.Linear(2, 2), mesh)

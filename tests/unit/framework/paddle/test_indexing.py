@@ -158,7 +158,7 @@ def test_a_mask_is_no_index_under_a_trace() -> None:
 
     def select(values: jax.Array) -> jax.Array:
         x = paddle.Tensor(values)
-        return x[x > 0.0].value
+        return x[x > 0.0]._value
 
     with pytest.raises(TraceError, match="no values yet"):
         jax.jit(select)(np.ones(3, np.float32))

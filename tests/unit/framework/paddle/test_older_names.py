@@ -275,3 +275,13 @@ def test_clipping_leaves_out_what_has_no_gradient(static: None) -> None:
     weight, other = paddle.nn.Linear(1, 1).parameters()
     pairs = paddle.nn.ClipGradByValue(0.5)([(weight, paddle.ones([1, 1])), (other, None)])
     assert [(parameter.name, gradient.item()) for parameter, gradient in pairs] == [(weight.name, 0.5)]
+
+
+def test_the_memory_of_a_tensor_is_read_and_set_through_its_value() -> None:
+    tensor = paddle.to_tensor([[1.0, 2.0]])
+    memory = tensor.value().get_tensor()
+    assert np.array(memory).tolist() == [[1, 2]] and memory.shape() == [1, 2] and memory._is_initialized()
+    assert memory._dtype() == paddle.float32
+    memory.set(np.array([[5, 6]], np.float32), paddle.CPUPlace())
+    assert tensor.numpy().tolist() == [[5, 6]]
+    assert tensor.block.idx == paddle.nn.Linear(2, 3).weight.block.idx == 0

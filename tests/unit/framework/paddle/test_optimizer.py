@@ -395,10 +395,10 @@ def test_a_step_writes_into_the_memory_of_what_it_replaces_alone(compiled: bool)
 
     step = paddle.jit.to_static(train) if compiled else train
     step()
-    place = net.weight.value.unsafe_buffer_pointer()
+    place = net.weight._value.unsafe_buffer_pointer()
     step()
-    assert net.weight.value.unsafe_buffer_pointer() == place
-    held, array = net.weight.detach(), np.asarray(net.bias.value)
+    assert net.weight._value.unsafe_buffer_pointer() == place
+    held, array = net.weight.detach(), np.asarray(net.bias._value)
     weight, bias = held.numpy().copy(), array.copy()
     step()  # neither another Tensor nor a view of numpy sees it
     assert np.array_equal(held.numpy(), weight) and np.array_equal(array, bias)

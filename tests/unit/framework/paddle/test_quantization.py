@@ -166,6 +166,9 @@ def test_integers_round_as_in_paddle() -> None:
     halves = [0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 127, -127, 300]
     quanter = LinearQuanter(paddle.to_tensor([127.0]))
     assert quanter(paddle.to_tensor(halves)).numpy().tolist() == [0, 2, 2, 0, -2, -2, 127, -127, 127]
+    assert quanter(paddle.to_tensor([-127.6, -300.0])).numpy().tolist() == [-128, -128]
+    of_four = LinearQuanter(paddle.to_tensor([2.4]), bit_length=4)
+    assert of_four(paddle.to_tensor([-9.0, -1.0, 2.5])).numpy().tolist() == [-8, -3, 7]
     fake = FakeQuanterWithAbsMaxObserver()._instance(nn.Linear(1, 1))
     fake.eval()
     fake._scale.set_value(np.array([127.0], np.float32))

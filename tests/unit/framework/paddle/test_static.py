@@ -173,3 +173,63 @@ def test_numpy_functions_of_variables_are_operations():
         np.testing.assert_allclose(value, expected, rtol=1e-6)
     with pytest.raises(TypeError):
         np.hypot(array, x)
+
+
+def test_a_second_run_of_the_startup_program_begins_anew():
+    main, startup = static.Program(), static.Program()
+    with static.program_guard(main, startup):
+        x = static.data("x", [None, 4])
+        loss = paddle.mean(static.nn.batch_norm(static.nn.fc(x, 2)) ** 3)
+        optimizer = paddle.optimizer.Adam(0.1)
+        optimizer.minimize(loss)
+    weight, bias = main.all_parameters()[:2]
+    statistics = {one.name: one.numpy() for one in main.all_parameters()[2:]}
+    executor, first = static.Executor(), weight.numpy()
+    executor.run(startup)
+    np.testing.assert_array_equal(weight.numpy(), first)
+    executor.run(main, feed={"x": X})
+    assert any(np.any(one.numpy() != statistics[one.name]) for one in main.all_parameters()[2:])
+    trained = weight.numpy()
+    executor.run(startup)
+    assert np.all(weight.numpy() != first) and np.all(weight.numpy() != trained) and not bias.numpy().any()
+    for one in main.all_parameters()[2:]:
+        np.testing.assert_array_equal(one.numpy(), statistics[one.name])
+    state = optimizer.state_dict()
+    moments = [one for name, one in state.items() if "moment" in name]
+    powers = [one.item() for name, one in state.items() if "beta1_pow" in name]
+    assert moments and not any(one.numpy().any() for one in moments)
+    np.testing.assert_allclose(powers, 0.9)
+
+
+def test_a_startup_program_with_a_seed_draws_the_same_values_again():
+    main, startup = static.Program(), static.Program()
+    startup.random_seed = 7
+    with static.program_guard(main, startup):
+        static.nn.fc(static.data("x", [None, 4]), 2)
+        kept = static.create_global_var([2], 3.0, "float32", persistable=True)
+    weight, executor = main.all_parameters()[0], static.Executor()
+    executor.run(startup)
+    first = weight.numpy()
+    weight.set_value(np.zeros_like(first))
+    kept.set_value(np.zeros(2, np.float32))
+    executor.run(startup)
+    np.testing.assert_array_equal(weight.numpy(), first)
+    np.testing.assert_array_equal(kept.numpy(), [3, 3])
+
+
+def test_the_size_of_a_variable_is_a_number_and_a_method():
+    program = static.Program()
+    with static.program_guard(program):
+        x, known = static.data("x", [None, 3]), static.data("known", [2, 3])
+        sizes = [x.size(), known.size()]
+        assert x.size == -1 and known.size == 6
+    fed = {"x": np.zeros((5, 3), np.float32), "known": np.zeros((2, 3), np.float32)}
+    np.testing.assert_array_equal(static.Executor().run(program, fed, sizes), [15, 6])
+
+
+def test_parameters_are_in_the_block_of_the_program_that_reads_them():
+    program = static.Program()
+    with static.program_guard(program):
+        static.nn.fc(static.data("x", [2, 3]), 2)
+    for parameter in program.all_parameters():
+        assert parameter.block.idx == 0 and parameter.block.program is program
