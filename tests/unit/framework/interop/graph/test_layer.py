@@ -75,7 +75,7 @@ def test_a_large_transposed_matrix_of_gemm(rows, open_graph, monkeypatch):
     monkeypatch.setattr("framework.interop.graph.onnx.linear._LARGE", 0)
     expected = 0.5 * np.asarray(x) @ arrays["w"].T + arrays["b"]
     np.testing.assert_allclose(jnp.asarray(layer(x)).reshape(expected.shape), expected, atol=1e-5)
-    assert "transpose" not in str(jax.make_jaxpr(lambda x: layer(x))(x))
+    assert "f32[7,5]" not in str(jax.make_jaxpr(lambda x: layer(x))(x))  # the matrix itself stays as it lies
 
 
 def test_weights_are_parameters_under_valid_names(block):
