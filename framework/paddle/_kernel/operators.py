@@ -21,7 +21,14 @@ from framework.paddle._kernel.dtypes import dtype as Dtype
 from framework.paddle._kernel.settings import freeze
 from framework.paddle._kernel.tensor import Tensor, wrap
 from framework.paddle._kernel.x64 import x64
-from framework.paddle.legacy_operators import Levels, Operands, Output, Ragged, find_legacy_operator
+from framework.paddle.legacy_operators import (
+    WITHOUT_GRADIENTS,
+    Levels,
+    Operands,
+    Output,
+    Ragged,
+    find_legacy_operator,
+)
 
 Slots = dict[str, list[Tensor]]
 Lengths = Mapping[str, Sequence[Levels | None]]
@@ -143,6 +150,8 @@ def run_operator(
         op_type, names, [slot for slot, count in outputs.items() for _ in range(count)], attrs, lengths
     )
     traced = [index for index, tensor in enumerate(tensors) if not tensor.stop_gradient]
+    if op_type in WITHOUT_GRADIENTS:
+        traced = []
     if traced:
         operation, compiled = _compiled(operation, tensors, traced)
         values = list(run(compiled, [tensors[index] for index in traced]))

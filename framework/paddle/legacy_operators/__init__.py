@@ -22,6 +22,7 @@ from framework.paddle.legacy_operators.operands import (
 )
 
 __all__ = [
+    "WITHOUT_GRADIENTS",
     "LengthsError",
     "Levels",
     "Operands",
@@ -33,6 +34,9 @@ __all__ = [
     "operator_names",
 ]
 
+
+WITHOUT_GRADIENTS = frozenset({"beam_search", "beam_search_decode"})
+"""Operators that look at the values of all inputs; no gradient goes through them, as in Paddle."""
 
 _MODULES = (
     *("arrays", "assignment", "beams", "detection", "fusion", "hashing", "losses", "matching", "metrics"),

@@ -1,18 +1,27 @@
-"""The step of a search with beams over sequences of prefixes.
+"""A search with beams over sequences of prefixes: its step, and the sequences that all steps together found.
 
-Source: paddle/phi/kernels/funcs/math/beam_search.cc
+Source: paddle/phi/kernels/funcs/math/beam_search.cc, paddle/fluid/operators/beam_search_decode_op.h
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
 from framework.core.errors import ShapeError
-from framework.paddle.legacy_operators.operands import Operands, Outputs, Ragged, Table, offsets_of, registrar
+from framework.paddle.legacy_operators.operands import (
+    LengthsError,
+    Operands,
+    Outputs,
+    Ragged,
+    Table,
+    offsets_of,
+    registrar,
+)
 
 OPERATORS: Table = {}
 operator = registrar(OPERATORS)
@@ -73,4 +82,63 @@ def _beam_search(a: Operands) -> Outputs:
             jnp.asarray([[b.score] for b in selected], scores.dtype).reshape(-1, 1), lengths
         ),
         "parent_idx": np.array([beam.prefix for beam in selected], np.int32),
+    }
+
+
+class _Step(NamedTuple):
+    """What a step selected: rows by the prefixes that they go on with, these by sources; both as offsets."""
+
+    tokens: np.ndarray
+    scores: np.ndarray
+    sources: np.ndarray
+    prefixes: np.ndarray
+
+
+class _Path(NamedTuple):
+    """A sequence from its last token back, with the scores that it had at each."""
+
+    tokens: list[int]
+    scores: list[float]
+
+
+def _paths_of(source: int, steps: Sequence[_Step], end: int) -> list[_Path]:
+    """The sequences that are left in the last step in which a source has rows, the best first."""
+    paths: list[_Path] = []
+    rows: list[int] = []
+    for step in reversed(steps):
+        if not paths:
+            first, last = step.prefixes[step.sources[source : source + 2]]
+            rows = list(range(first, last))
+            paths = [_Path([], []) for _ in rows]
+        for path, row in zip(paths, rows, strict=True):
+            if not path.tokens or step.tokens[row] != end:  # one end is enough
+                path.tokens.append(int(step.tokens[row]))
+                path.scores.append(float(step.scores[row]))
+        rows = [int(np.searchsorted(step.prefixes, row, side="right")) - 1 for row in rows]
+    return sorted(paths, key=lambda path: path.scores[0], reverse=True)
+
+
+@operator("beam_search_decode")
+def _beam_search_decode(a: Operands) -> Outputs:
+    """The sequences of each source with their scores, from what `beam_search` selected in every step."""
+    pairs = list(zip(a.all("Ids"), a.all("Scores"), strict=True))
+    arrays = [(np.asarray(ids).ravel(), np.asarray(scores).ravel()) for ids, scores in pairs]
+    steps: list[_Step] = []
+    for index, (tokens, scores) in enumerate(arrays):
+        levels = a.lod("Ids", index) or ()
+        if len(levels) != 2 or sum(levels[1]) != len(tokens):
+            raise LengthsError(
+                "each step has the lengths of sources and prefixes, as beam_search gives them",
+                where=a.name,
+                received=f"{levels} for {len(tokens)} rows",
+            )
+        steps.append(_Step(tokens, scores, offsets_of(levels[0]), offsets_of(levels[1])))
+    found = [_paths_of(source, steps, a.attr("end_id", 0)) for source in range(len(steps[0].sources) - 1)]
+    paths = list(itertools.chain.from_iterable(found))
+    lengths = [[len(of_source) for of_source in found], [len(path.tokens) for path in paths]]
+    tokens = [token for path in paths for token in reversed(path.tokens)]
+    scores = [score for path in paths for score in reversed(path.scores)]
+    return {
+        "SentenceIds": Ragged(jnp.asarray(np.array(tokens, np.int64)), lengths),
+        "SentenceScores": Ragged(jnp.asarray(np.array(scores, arrays[0][1].dtype)), lengths),
     }

@@ -16,7 +16,12 @@ from framework.paddle._kernel.operators import result_sizes_vary
 from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tensor import Tensor, wrap
 from framework.paddle._kernel.x64 import x64
-from framework.paddle.legacy_operators import LengthsError, Levels, find_legacy_operator
+from framework.paddle.legacy_operators import (
+    WITHOUT_GRADIENTS,
+    LengthsError,
+    Levels,
+    find_legacy_operator,
+)
 from framework.paddle.static.state import state
 from framework.paddle.static.variable import COMPUTED, SIZES, Op, Values, Variable, value_of
 
@@ -29,6 +34,9 @@ def slots_of(arguments: SlotArguments | None, variable: Callable[[str], Tensor])
     slots: dict[str, list[Tensor]] = {}
     for slot, entry in (arguments or {}).items():
         entries = [entry] if isinstance(entry, Tensor | str) else entry
+        of_run = getattr(entry, "variable", None)  # of an array that the program fills
+        if isinstance(of_run, Variable):
+            entries = [of_run]
         if entries:
             slots[slot] = [variable(one) if isinstance(one, str) else one for one in entries]
     return slots
@@ -85,7 +93,10 @@ class OperatorOp(Op):
         counts = {slot: len(tensors) for slot, tensors in self.output_slots.items()}
         if values is None or not values.lengths:
             return run_by_name(self.type, slots, self.attrs, counts)
-        lengths = {s: [values.lengths.get(id(t)) for t in ts] for s, ts in self.input_slots.items()}
+        lengths = {
+            slot: [levels for tensor in tensors for _, levels in _given(tensor, values)]
+            for slot, tensors in self.input_slots.items()
+        }
         output_lengths: dict[str, Levels] = {}
         results = run_by_name(self.type, slots, self.attrs, counts, lengths, output_lengths)
         for slot, levels in output_lengths.items():
@@ -96,7 +107,10 @@ class OperatorOp(Op):
     def replay(self, values: Values, for_test: bool) -> None:
         enabled, mode.grad_enabled = mode.grad_enabled, self.recorded
         try:
-            slots = {slot: [value_of(t, values) for t in ts] for slot, ts in self.input_slots.items()}
+            slots = {
+                slot: [value for tensor in tensors for value, _ in _given(tensor, values)]
+                for slot, tensors in self.input_slots.items()
+            }
             results = self._results(slots, values)
         finally:
             mode.grad_enabled = enabled
@@ -128,6 +142,7 @@ class OperatorOp(Op):
     def _take_history(self, outputs: Sequence[Variable]) -> None:
         """Let outputs want a gradient where an input does."""
         differentiable = mode.grad_enabled and any(not t.stop_gradient for t in self.inputs)
+        differentiable = differentiable and self.type not in WITHOUT_GRADIENTS
         for output in outputs if differentiable else ():
             if output._value.dtype in INEXACT:
                 output.stop_gradient, output._node = False, COMPUTED
@@ -151,6 +166,13 @@ class OperatorOp(Op):
         with x64(), recorder_scope(None):
             shapes = jax.eval_shape(run, [_spec(tensor, other) for tensor in self.inputs])
         return dict(zip(order, shapes, strict=True))
+
+
+def _given(tensor: Tensor, values: Values) -> list[tuple[Tensor, Levels | None]]:
+    """What an input is in this run, with its lengths: all Tensors of an array."""
+    if id(tensor) not in values.arrays:
+        return [(value_of(tensor, values), values.lengths.get(id(tensor)))]
+    return [(one.tensor, one.levels) for one in values.arrays[id(tensor)] if one is not None]
 
 
 def _spec(tensor: Tensor, other: bool) -> jax.ShapeDtypeStruct:

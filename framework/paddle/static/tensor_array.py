@@ -20,7 +20,7 @@ from framework.paddle.static.program import (
     Variable,
     default_main_program,
 )
-from framework.paddle.static.variable import COMPUTED, SIZES, new_variable, value_of
+from framework.paddle.static.variable import COMPUTED, SIZES, Element, new_variable, value_of
 from framework.paddle.utils import unique_name
 
 
@@ -152,6 +152,7 @@ class ArrayOp(Op):
     """An operation on an array of the run."""
 
     reads_values = True
+    gives_lengths = True
 
     def __init__(
         self, array: TensorArray, variable: Variable, inputs: Sequence[Tensor], outputs: Sequence[Variable]
@@ -161,12 +162,17 @@ class ArrayOp(Op):
         self.inputs = [*inputs, variable, *array.constants()]
         self.recorded = mode.grad_enabled
 
-    def tensors(self, values: Values) -> list[Tensor | None]:
+    def elements(self, values: Values) -> list[Element | None]:
         """The array in this run, which begins with what was written at constant positions."""
         key = id(self.variable)
         if key not in values.arrays:
-            values.arrays[key] = [value_of(one, values) for one in self.array.constants()]
+            values.arrays[key] = [element_of(one, values) for one in self.array.constants()]
         return values.arrays[key]
+
+
+def element_of(tensor: Tensor, values: Values) -> Element:
+    """What a variable is in this run, as an element of an array."""
+    return Element(value_of(tensor, values), values.lengths.get(id(tensor)))
 
 
 def _index(position: Tensor, values: Values) -> int:
@@ -180,9 +186,9 @@ class WriteOp(ArrayOp):
 
     def replay(self, values: Values, for_test: bool) -> None:
         tensor, position = self.operands
-        tensors, index = self.tensors(values), _index(position, values)
-        tensors.extend([None] * (index + 1 - len(tensors)))
-        tensors[index] = value_of(tensor, values)
+        elements, index = self.elements(values), _index(position, values)
+        elements.extend([None] * (index + 1 - len(elements)))
+        elements[index] = element_of(tensor, values)
 
 
 class ReadOp(ArrayOp):
@@ -191,15 +197,19 @@ class ReadOp(ArrayOp):
     type = "read_from_array"
 
     def replay(self, values: Values, for_test: bool) -> None:
-        tensors, index = self.tensors(values), _index(self.operands[0], values)
-        tensor = tensors[index] if 0 <= index < len(tensors) else None
-        if tensor is None:
+        elements, index = self.elements(values), _index(self.operands[0], values)
+        element = elements[index] if 0 <= index < len(elements) else None
+        if element is None:
             raise ShapeError(
                 "nothing was written at this position of the array",
                 where="array_read",
-                received=f"{index} of {len(tensors)}",
+                received=f"{index} of {len(elements)}",
             )
-        values[id(self.outputs[0])] = tensor if self.recorded else tensor.detach()
+        (out,) = self.outputs
+        values[id(out)] = element.tensor if self.recorded else element.tensor.detach()
+        values.lengths.pop(id(out), None)
+        if element.levels:
+            values.lengths[id(out)] = element.levels
 
 
 class LengthOp(ArrayOp):
@@ -208,7 +218,7 @@ class LengthOp(ArrayOp):
     type = "lod_array_length"
 
     def replay(self, values: Values, for_test: bool) -> None:
-        count = np.array([len(self.tensors(values))], np.int64)
+        count = np.array([len(self.elements(values))], np.int64)
         values[id(self.outputs[0])] = wrap(as_array(count))
 
 
@@ -226,7 +236,7 @@ class JoinOp(ArrayOp):
     def replay(self, values: Values, for_test: bool) -> None:
         from framework import paddle
 
-        tensors = [one for one in self.tensors(values) if one is not None]
+        tensors = [one.tensor for one in self.elements(values) if one is not None]
         enabled, mode.grad_enabled = mode.grad_enabled, self.recorded
         try:
             joined = (paddle.stack if self.stacks else paddle.concat)(tensors, self.axis)

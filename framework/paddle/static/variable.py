@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, TypeVar
 
 import jax
 import numpy as np
@@ -36,13 +36,21 @@ ValueT = TypeVar("ValueT")
 Cast: TypeAlias = "Callable[[Compiled, Sequence[object]], Sequence[object]]"
 
 
+class Element(NamedTuple):
+    """A Tensor of an array, with the lengths of its sequences."""
+
+    tensor: Tensor
+    levels: Levels | None
+
+
 class Values(dict[int, Tensor]):
     """id of a variable -> its value in this run.
 
     Attributes:
         settings: Of those that are numbers while a program is traced.
         lengths: Of those whose rows are sequences of different lengths.
-        arrays: The arrays of Tensors of this run, by the ids of the variables that stand for them.
+        arrays: The arrays of Tensors of this run, by the ids of the variables that stand for them; None: nothing was
+            written at this position.
         cast: Gives the inputs of operations the types that they compute in; None: as they are.
     """
 
@@ -52,9 +60,9 @@ class Values(dict[int, Tensor]):
         self.settings: dict[int, np.ndarray] = {} if of_run is None else dict(of_run.settings)
         self.cast: Cast | None = None if of_run is None else of_run.cast
         self.lengths: dict[int, Levels] = {} if of_run is None else dict(of_run.lengths)
-        self.arrays: dict[int, list[Tensor | None]] = {}
+        self.arrays: dict[int, list[Element | None]] = {}
         if of_run is not None:
-            self.arrays = {key: list(tensors) for key, tensors in of_run.arrays.items()}
+            self.arrays = {key: list(elements) for key, elements in of_run.arrays.items()}
 
 
 class ElementCount(int):

@@ -118,3 +118,83 @@ def test_the_condition_is_one_boolean() -> None:
     for condition in (paddle.full([2], True, "bool"), paddle.full([1], 1.0)):
         with pytest.raises(TypeError, match="cond"):
             While(condition)
+
+
+def with_lod(array: np.ndarray, lod: list[list[int]]) -> paddle.base.core.LoDTensor:
+    tensor = paddle.base.core.LoDTensor()
+    tensor.set(array, paddle.CPUPlace())
+    tensor.set_lod(lod)
+    return tensor
+
+
+def append(op_type: str, inputs: dict, outputs: dict[str, str], **attrs: object) -> list[paddle.Tensor]:
+    """Append an operator; returns new variables of its outputs, whose types are given by slot."""
+    block = static.default_main_program().current_block()
+    made = {slot: block.create_var(dtype=dtype, shape=[-1]) for slot, dtype in outputs.items()}
+    block.append_op(type=op_type, inputs=inputs, outputs=made, attrs=attrs)
+    return list(made.values())
+
+
+def test_a_search_with_beams_in_a_loop():
+    """Lengths of sequences go through the loop and its arrays; the sequences are those of Paddle 2.6.2."""
+    words, steps = 7, 4
+    table = np.log(np.random.RandomState(3).dirichlet(np.ones(words), words)).astype(np.float32)
+    table[:, 0] -= 0.5
+    weights = static.data("table", [words, words])
+    tokens, scores = (
+        static.data(name, [None, 1], kind, lod_level=2)
+        for name, kind in (("tokens", "int64"), ("scores", "float32"))
+    )
+    step, limit = paddle.zeros([1], "int64"), paddle.full([1], steps, "int64")
+    found, rated = (paddle.tensor.create_array(kind) for kind in ("int64", "float32"))
+    paddle.tensor.array_write(tokens, step, found)
+    paddle.tensor.array_write(scores, step, rated)
+    more = paddle.less_than(step, limit)
+    selected = {"selected_ids": "int64", "selected_scores": "float32", "parent_idx": "int32"}
+    with While(more).block():
+        before, rate = paddle.tensor.array_read(found, step), paddle.tensor.array_read(rated, step)
+        best, ids = paddle.topk(paddle.gather(weights, paddle.reshape(before, [-1])), 3)
+        (total,) = append("lod_reset", {"X": best + rate, "Y": rate}, {"Out": "float32"})
+        slots = {"pre_ids": before, "pre_scores": rate, "ids": ids, "scores": total}
+        new, sums, _ = append(
+            "beam_search", slots, selected, level=0, beam_size=2, end_id=0, is_accumulated=True
+        )
+        paddle.increment(step)
+        paddle.tensor.array_write(new, step, found)
+        paddle.tensor.array_write(sums, step, rated)
+        paddle.assign(paddle.less_than(step, limit), more)
+    sentences = {"SentenceIds": "int64", "SentenceScores": "float32"}
+    fetches = append("beam_search_decode", {"Ids": found, "Scores": rated}, sentences, beam_size=2, end_id=0)
+    lod = [[0, 1, 2], [0, 1, 2]]
+    feed = {"table": table, "tokens": with_lod(np.array([[1], [2]]), lod)}
+    feed["scores"] = with_lod(np.zeros((2, 1), np.float32), lod)
+    ids, rates = static.Executor().run(feed=feed, fetch_list=fetches, return_numpy=False)
+    expected = [[1, 5, 1, 5, 1], [1, 5, 1, 5, 2], [2, 1, 5, 1, 5], [2, 1, 5, 1, 4]]
+    assert np.asarray(ids).reshape(4, 5).tolist() == expected
+    np.testing.assert_allclose(
+        np.asarray(rates).reshape(4, 5)[:, -1], [-4.5939, -4.8550, -4.8158, -5.3559], atol=1e-4
+    )
+    assert ids.lod() == rates.lod() == [[0, 2, 4], [0, 5, 10, 15, 20]]  # type: ignore[union-attr]
+
+
+def test_sequences_end_once_and_stop_where_their_source_has_ended():
+    """The second step has no row of the first source; the values are those of Paddle 2.6.2."""
+    steps = [
+        ([1, 1], [0.0, 0.0], [[0, 1, 2], [0, 1, 2]]),
+        ([0, 2, 3, 0], [0.3, 0.5, 0.6, 0.2], [[0, 1, 2], [0, 2, 4]]),
+        ([4, 0], [0.9, 0.1], [[0, 2, 4], [0, 0, 0, 1, 2]]),
+    ]
+    found, rated = (paddle.tensor.create_array(kind) for kind in ("int64", "float32"))
+    feed = {}
+    for index, (tokens, scores, lod) in enumerate(steps):
+        position = paddle.full([1], index, "int64")
+        for array, kind, values in ((found, "int64", tokens), (rated, "float32", scores)):
+            name = f"{kind}_{index}"
+            paddle.tensor.array_write(static.data(name, [None, 1], kind, lod_level=2), position, array)
+            feed[name] = with_lod(np.array(values, kind)[:, None], lod)
+    sentences = {"SentenceIds": "int64", "SentenceScores": "float32"}
+    fetches = append("beam_search_decode", {"Ids": found, "Scores": rated}, sentences, beam_size=2, end_id=0)
+    ids, rates = static.Executor().run(feed=feed, fetch_list=fetches, return_numpy=False)
+    assert np.asarray(ids).ravel().tolist() == [1, 2, 1, 0, 1, 3, 4, 1, 0]
+    np.testing.assert_allclose(np.asarray(rates).ravel(), [0, 0.5, 0, 0.3, 0, 0.6, 0.9, 0, 0.1])
+    assert ids.lod() == [[0, 2, 4], [0, 2, 4, 7, 9]]  # type: ignore[union-attr]
