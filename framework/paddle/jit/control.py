@@ -383,15 +383,15 @@ def _traced_loop(
     again = _TracedFunction(with_values(test), tensors, "the condition of a loop")
     once = _TracedFunction(with_values(step), tensors, "a loop")
     leaves = once.leaves
-    begun = [i for i, v in enumerate(start) if isinstance(v, Undefined) and i not in carried]
-    begun = [i for i in begun if isinstance(leaves[i], (Tensor, *_NUMBERS))]
-    for index in begun:  # the body does not read them before it sets them: it would have failed
+    unset = [i for i, v in enumerate(start) if isinstance(v, Undefined) and i not in carried]
+    unset = [i for i in unset if isinstance(leaves[i], (Tensor, *_NUMBERS))]
+    for index in unset:  # the body does not read them before it sets them: it would have failed
         with watching(None), x64():
             zeros = jnp.zeros_like(_value(leaves[index]))
-        start[index] = made = wrap(zeros)
+        start[index] = first_value = wrap(zeros)
         carried.append(index)
-        tensors.append(made)
-    if begun:
+        tensors.append(first_value)
+    if unset:
         return None
     for place, index in enumerate(carried):
         name = names[index] if names else f"loop variable {index}"
