@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,9 +20,6 @@ from framework.paddle.device.places import Place, default_device, place_of
 from framework.paddle.ops.attribute import cast
 from framework.paddle.ops.creation import full_like
 from framework.paddle.ops.search import where
-
-if TYPE_CHECKING:
-    from framework.paddle.static.block import Block
 
 
 class DenseTensor:
@@ -265,14 +262,6 @@ def _slice_rows(tensor: Tensor, begin: int, end: int) -> Tensor:
     return wrap(tensor._value[begin:end])
 
 
-def _block(tensor: Tensor) -> Block:
-    """The outermost block of the program that has it, else of the one that is recorded into. Packages hand it to
-    initializers: `init(param, param.block)`."""
-    from framework.paddle.static.variable import program_of  # programs stand above this module
-
-    return program_of(tensor).global_block()
-
-
 METHODS = {
     "astype": astype,
     "contiguous": lambda x: x,
@@ -327,7 +316,6 @@ METHODS = {
 }
 PROPERTIES = {
     "T": property(lambda x: _reversed_axes(x)),
-    "block": property(_block),
     "data": property(lambda x: x, _set_data),
     "grad_": property(lambda x: x.grad),
     "grad_fn": property(lambda x: x._node),

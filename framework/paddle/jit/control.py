@@ -340,13 +340,14 @@ def while_loop(
     names: Sequence[str] | None = None,
 ) -> list[Any]:
     """`loop_vars = body(*loop_vars)` as long as `test(*loop_vars)` is true. Numbers become Tensors; a variable without
-    a value before the loop has none after it; everything else must stay the same."""
+    a value before the loop has that of the last turn after it, zeros where there was none, if it is a Tensor or a
+    number, else none; everything else must stay the same."""
     start = list(loop_vars)
     if mode.recorder is not None and any(_is_recorded(v) for v in start):
         return recorded.loop(test, body, start)
     carried = [i for i, v in enumerate(start) if isinstance(v, (Tensor, *_NUMBERS))]
     tensors = [v if isinstance(v, Tensor) else _constant(v) for v in (start[i] for i in carried)]
-    for _ in range(4):
+    for _ in range(5):
         made = _traced_loop(test, body, start, carried, tensors, names)
         if made is not None:
             return made
@@ -382,6 +383,16 @@ def _traced_loop(
     again = _TracedFunction(with_values(test), tensors, "the condition of a loop")
     once = _TracedFunction(with_values(step), tensors, "a loop")
     leaves = once.leaves
+    unset = [i for i, v in enumerate(start) if isinstance(v, Undefined) and i not in carried]
+    unset = [i for i in unset if isinstance(leaves[i], (Tensor, *_NUMBERS))]
+    for index in unset:  # the body does not read them before it sets them: it would have failed
+        with watching(None), x64():
+            zeros = jnp.zeros_like(_value(leaves[index]))
+        start[index] = first_value = wrap(zeros)
+        carried.append(index)
+        tensors.append(first_value)
+    if unset:
+        return None
     for place, index in enumerate(carried):
         name = names[index] if names else f"loop variable {index}"
         with watching(None):
@@ -403,6 +414,7 @@ def _traced_loop(
 
     def finish(leaves: Sequence[object], changed: Sequence[Tensor]) -> list[jax.Array]:
         values = [_value(leaves[index]) for index in carried]
+        values = [value.astype(t._value.dtype) for value, t in zip(values, tensors, strict=True)]
         return [*values, *[t._array for t in written]]
 
     stepped = jaxpr_as_fun(once.trace(finish))
@@ -460,6 +472,8 @@ def _settled(first: object, tensor: Tensor, leaf: object, name: str) -> Callable
     """None where a variable keeps its shape and type. A number at the start takes those of what follows: what makes it
     anew."""
     if isinstance(leaf, _NUMBERS):
+        if not tensor.shape and np.can_cast(_number_type(leaf), tensor._value.dtype, "same_kind"):
+            return None  # a number takes the type of the Tensor whose place it takes
         leaf = _constant(leaf)
     if isinstance(leaf, Tensor):
         if leaf.shape == tensor.shape and leaf.dtype == tensor.dtype:

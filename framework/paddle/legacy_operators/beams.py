@@ -133,9 +133,9 @@ def _beam_search_decode(a: Operands) -> Outputs:
                 received=f"{levels} for {len(tokens)} rows",
             )
         steps.append(_Step(tokens, scores, offsets_of(levels[0]), offsets_of(levels[1])))
-    found = [_paths_of(source, steps, a.attr("end_id", 0)) for source in range(len(steps[0].sources) - 1)]
-    paths = list(itertools.chain.from_iterable(found))
-    lengths = [[len(of_source) for of_source in found], [len(path.tokens) for path in paths]]
+    sequences = [_paths_of(source, steps, a.attr("end_id", 0)) for source in range(len(steps[0].sources) - 1)]
+    paths = list(itertools.chain.from_iterable(sequences))
+    lengths = [[len(of_source) for of_source in sequences], [len(path.tokens) for path in paths]]
     tokens = [token for path in paths for token in reversed(path.tokens)]
     scores = [score for path in paths for score in reversed(path.scores)]
     return {

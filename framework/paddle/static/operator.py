@@ -94,7 +94,7 @@ class OperatorOp(Op):
         if values is None or not values.lengths:
             return run_by_name(self.type, slots, self.attrs, counts)
         lengths = {
-            slot: [levels for tensor in tensors for _, levels in _given(tensor, values)]
+            slot: [levels for tensor in tensors for _, levels in _operands_of(tensor, values)]
             for slot, tensors in self.input_slots.items()
         }
         output_lengths: dict[str, Levels] = {}
@@ -108,7 +108,7 @@ class OperatorOp(Op):
         enabled, mode.grad_enabled = mode.grad_enabled, self.recorded
         try:
             slots = {
-                slot: [value for tensor in tensors for value, _ in _given(tensor, values)]
+                slot: [value for tensor in tensors for value, _ in _operands_of(tensor, values)]
                 for slot, tensors in self.input_slots.items()
             }
             results = self._results(slots, values)
@@ -168,7 +168,7 @@ class OperatorOp(Op):
         return dict(zip(order, shapes, strict=True))
 
 
-def _given(tensor: Tensor, values: Values) -> list[tuple[Tensor, Levels | None]]:
+def _operands_of(tensor: Tensor, values: Values) -> list[tuple[Tensor, Levels | None]]:
     """What an input is in this run, with its lengths: all Tensors of an array."""
     if id(tensor) not in values.arrays:
         return [(value_of(tensor, values), values.lengths.get(id(tensor)))]

@@ -23,7 +23,7 @@ from framework.paddle.utils import unique_name
 if TYPE_CHECKING:
     from framework.paddle._kernel.compiled import Compiled
     from framework.paddle.legacy_operators import Levels
-    from framework.paddle.static.program import Program
+    from framework.paddle.static.program import Block, Program
 
 SIZES = (64, 96)  # what stands for an unknown size, two ways
 # Operations whose results have no lengths of sequences, though they may have as many rows as their inputs.
@@ -385,3 +385,12 @@ def program_of(variable: Tensor) -> Program:
     if variable.looked_up is not None and (program := variable.looked_up()) is not None:
         return program
     return next((program for program in recent_programs() if program.holds(variable)), state.main)
+
+
+def _block(tensor: Tensor) -> Block:
+    """The outermost block of the program that has it, else of the one that is recorded into. Packages hand it to
+    initializers: `init(param, param.block)`."""
+    return program_of(tensor).global_block()
+
+
+Tensor.block = property(_block)  # type: ignore[attr-defined]  # of parameters and plain Tensors, too

@@ -266,3 +266,44 @@ def test_layers_keep_their_attributes_in_branches():
     layer = to_static(Counter())
     assert [layer(paddle.to_tensor([v])).item() for v in (3.0, 1.0, 3.0)] == [4.0, 2.0, 5.0]
     assert layer.count.item() == 2
+
+
+def test_what_a_loop_sets_has_its_last_value_after_it():
+    """Also the counter; the values are those of Paddle 2.6.2."""
+
+    @paddle.jit.to_static
+    def run(x, count):
+        for i in range(count):
+            y = x * i
+            if y.sum() > 20:
+                break
+        return y, i
+
+    y, i = run(paddle.to_tensor([1.0, 2.0]), paddle.to_tensor(10))
+    assert y.tolist() == [7, 14] and int(i) == 7
+
+
+def test_what_a_turn_reads_of_the_turn_before_is_not_zero():
+    @paddle.jit.to_static
+    def run(count):
+        total = paddle.zeros([1])
+        for i in range(count):
+            if i > 0:
+                total = total + kept  # noqa: F821
+            kept = total + i  # noqa: F841
+        return total
+
+    assert run(paddle.to_tensor(3)).item() == 1  # run as Python: the first turn has no `kept`
+
+
+def test_a_number_in_a_loop_takes_the_type_of_the_tensor_before_it():
+    @paddle.jit.to_static
+    def run(count):
+        x, i = paddle.to_tensor(1.5), paddle.zeros([], "int64")
+        while i < count:
+            x = 2
+            i += 1
+        return x
+
+    two, first = run(paddle.to_tensor(3)), run(paddle.to_tensor(0))
+    assert two.dtype == paddle.float32 and (two.item(), first.item()) == (2, 1.5)
