@@ -31,12 +31,17 @@ _FEW_ROWS = 8
 _Product = Callable[[jax.Array, jax.Array], jax.Array]
 
 
-def pad_one_row(x: jax.Array) -> jax.Array:
-    """x [M, ...] with a row of zeros behind it where M is 1, or is not known yet."""
+def _are_few(rows: object) -> bool:
+    """Whether so many rows are worth the weight as first operand; a size that is not known yet is not."""
+    return isinstance(rows, int) and rows <= _FEW_ROWS
+
+
+def _pad_one_row(x: jax.Array) -> jax.Array:
+    """x [M, K] with a row of zeros behind it where M is 1; of whole numbers also where it is not known yet. Floats of
+    an unknown M stay: they are rarely alone, and would all be copied."""
     rows = x.shape[0]
-    if isinstance(rows, int) and rows != 1:
-        return x
-    return jnp.concatenate([x, jnp.zeros_like(x[:1])])
+    is_alone = rows == 1 if isinstance(rows, int) else jnp.issubdtype(x.dtype, jnp.integer)
+    return jnp.concatenate([x, jnp.zeros_like(x[:1])]) if is_alone else x
 
 
 def weight_first(x: jax.Array, weight: jax.Array, out: DTypeLike) -> jax.Array:
@@ -49,15 +54,15 @@ def weight_first(x: jax.Array, weight: jax.Array, out: DTypeLike) -> jax.Array:
     in bfloat16: 1.5 ms).
     """
     rows, is_wide = x.shape[0], x.dtype == jnp.float32
-    x = x if is_wide else pad_one_row(x)
-    few = isinstance(rows, int) and rows <= _FEW_ROWS and not (is_wide and rows == 1)
+    x = x if is_wide else _pad_one_row(x)
+    few = _are_few(rows) and not (is_wide and rows == 1)
     first, second = (weight, x) if few else (x, weight)
     sums = lax.dot_general(first, second, (((1,), (1,)), ((), ())), preferred_element_type=out)
     return lax.optimization_barrier(sums)[:, :rows].T if few else sums[:rows]
 
 
 def _forms(spec: str) -> tuple[_Product, _Product]:
-    """(for CPUs, for others): products of 16 bits that give float32."""
+    """(for CPUs, for others): products that give float32."""
 
     def plain(x: jax.Array, y: jax.Array) -> jax.Array:
         return jnp.einsum(spec, x, y, preferred_element_type=jnp.float32)
@@ -65,7 +70,7 @@ def _forms(spec: str) -> tuple[_Product, _Product]:
     if spec == "mk,nk->mn":
         return lambda x, y: weight_first(x, y, jnp.float32), plain
     if spec == "mk,kn->mn":
-        return lambda x, y: plain(pad_one_row(x), y)[: x.shape[0]], plain
+        return lambda x, y: plain(_pad_one_row(x), y)[: x.shape[0]], plain
     return plain, plain
 
 
@@ -183,10 +188,6 @@ def linear(x: jax.Array, weight: jax.Array, bias: jax.Array | None = None) -> ja
     return _linear(x, weight, bias, precision() == "bfloat16", flatten)
 
 
-def _plain_rows(x: jax.Array, y: jax.Array) -> jax.Array:
-    return jnp.einsum("mk,nk->mn", x, y)
-
-
 @functools.partial(jax.jit, static_argnames=("transpose_x", "transpose_y", "low"))
 def _matmul(x: jax.Array, y: jax.Array, transpose_x: bool, transpose_y: bool, low: bool) -> jax.Array:
     x = jnp.swapaxes(x, -1, -2) if transpose_x and x.ndim > 1 else x
@@ -198,9 +199,11 @@ def _matmul(x: jax.Array, y: jax.Array, transpose_x: bool, transpose_y: bool, lo
         x, y = x.astype(jnp.bfloat16), y.astype(jnp.bfloat16)
     wide = jnp.float32 if x.dtype in _LOW else None
     if transpose_y and y.ndim == 2:
-        if x.ndim > 1 and x.dtype == y.dtype == jnp.float32:
-            flat = x.reshape(-1, x.shape[-1])
-            sums = choose(platform(), lambda x, y: weight_first(x, y, jnp.float32), _plain_rows, flat, y)
+        rows = math.prod(x.shape[:-1])
+        if x.dtype == y.dtype == jnp.float32 and _are_few(
+            rows
+        ):  # many stay as they are divided among devices
+            sums = choose(platform(), *_forms("mk,nk->mn"), x.reshape(rows, x.shape[-1]), y)
             return sums.reshape(*x.shape[:-1], y.shape[0])
         # Of one row times a transposed matrix XLA would write the matrix anew on CPUs, in every call (4096 x 12544: 134
         # against 6 ms).
