@@ -136,7 +136,7 @@ class OCRDomain(Domain[OCROptions]):
                 fix="export it with `oar export` from a config of configs/ocr",
             )
         kept = artifact.setting("options", PipelineOptions, PipelineOptions())
-        kept = replace(kept, **_given(options, "drop_score", "orient"))
+        kept = replace(kept, **_given(options, "drop_score", "orient", "look_closer"))
         names = sorted(name for name in artifact.stages if name.startswith("recognizer"))
         recognizers = [_open_recognizer(artifact.stages[name], options, runtime) for name in names]
         if options.lang is not None:

@@ -55,6 +55,11 @@ class OCROptions:
         "whether lines on their heads are turned",
         aliases=("use_angle_cls", "use_textline_orientation"),
     )
+    look_closer: bool | None = option(
+        None,
+        "whether a page with small or badly read lines is seen once more in tiles; without, such pages take a half to a "
+        "quarter of the time",
+    )
     document_orientation: bool | None = option(
         None,
         "whether pages that are turned by 90, 180 or 270 degrees are turned upright first",

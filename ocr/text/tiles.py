@@ -19,6 +19,7 @@ Detect = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 _SHARED = 0.25  # of a tile's length lies in the next tile too
 _TOUCH = 0.01  # of a tile's length: a quad that comes this close to a cut was probably cut
 _FLAT = 12  # values between the darkest and the brightest of a tile in which nothing is written
+_COMMON = 0.5  # of the shorter length of two quads on one line, above which they are one line
 _GAP = 0.3  # of a line's height: the usual space between words
 _SEARCH = 3.0  # line heights to either side in which a gap is looked for
 
@@ -97,33 +98,33 @@ def _merge_tiles(
     The latter are words of an overlap that one tile saw alone, or with what is before them, and the other together with
     what follows.
     """
-    across = 1 - along
     order = sorted(range(len(quads)), key=lambda i: float(quads[i][:, along].min()))
-    merged: list[tuple[np.ndarray, float, bool]] = []
+    merged = np.zeros((len(quads), 4, 2), np.float32)
+    merged_scores = np.zeros(len(quads), np.float32)
+    least = np.zeros(len(quads))  # the share of the shorter length that must be common; 0: one was cut
+    count = 0
     for i in order:
-        quad, score, was_cut = quads[i], scores[i], cut[i]
-        for j, (other, other_score, other_cut) in enumerate(merged):
-            if _same_line(quad, other, along, across, least=0.0 if was_cut or other_cut else 0.5):
-                merged[j] = (_union(other, quad, along), max(score, other_score), True)
-                break
+        quad, least_here = quads[i], 0.0 if cut[i] else _COMMON
+        same = _are_on_line(quad, merged[:count], along, np.minimum(least[:count], least_here))
+        if same.any():
+            j = int(same.argmax())
+            merged[j] = _union(merged[j], quad, along)
+            merged_scores[j], least[j] = max(scores[i], merged_scores[j]), 0.0
         else:
-            merged.append((quad, score, was_cut))
-    if not merged:
-        return np.zeros((0, 4, 2), np.float32), np.zeros(0, np.float32)
-    return np.stack([m[0] for m in merged]), np.array([m[1] for m in merged], np.float32)
+            merged[count], merged_scores[count], least[count] = quad, scores[i], least_here
+            count += 1
+    return merged[:count], merged_scores[:count]
 
 
-def _same_line(a: np.ndarray, b: np.ndarray, along: int, across: int, least: float) -> bool:
-    """Whether two quads stand on one line and share more than `least` of the shorter one's length, or a word."""
-
-    def common(axis: int) -> float:
-        return float(min(a[:, axis].max(), b[:, axis].max()) - max(a[:, axis].min(), b[:, axis].min()))
-
-    def shorter(axis: int) -> float:
-        return max(float(min(np.ptp(a[:, axis]), np.ptp(b[:, axis]))), 1e-6)
-
-    least_pixels = min(least * shorter(along), shorter(across))
-    return common(along) > least_pixels and common(across) > 0.6 * shorter(across)
+def _are_on_line(quad: np.ndarray, others: np.ndarray, along: int, least: np.ndarray) -> np.ndarray:
+    """Which of `others` [N, 4, 2] stand on the line of a quad [4, 2] and share more than `least` [N] of the shorter
+    one's length, or a word: [N] bool."""
+    lows, highs = others.min(axis=1, initial=np.inf), others.max(axis=1, initial=-np.inf)
+    low, high = quad.min(axis=0), quad.max(axis=0)
+    common = (np.minimum(highs, high) - np.maximum(lows, low)).astype(np.float64)  # [N, 2]
+    shorter = np.maximum(np.minimum(highs - lows, high - low).astype(np.float64), 1e-6)
+    least_pixels = np.minimum(least * shorter[:, along], shorter[:, 1 - along])
+    return (common[:, along] > least_pixels) & (common[:, 1 - along] > 0.6 * shorter[:, 1 - along])
 
 
 def _union(first: np.ndarray, second: np.ndarray, along: int) -> np.ndarray:

@@ -158,6 +158,19 @@ def test_drop_score(pipeline):
     assert read_page(pipeline(artifact(drop_score=0.99)), both).text == ""
 
 
+def test_a_page_of_low_lines_is_seen_again_unless_one_look_is_wanted(pipeline):
+    low = page(*((40, 60 * row, line(1, 300, 36)) for row in range(1, 8)), size=1280)
+    looks = []
+    for given in (artifact(), artifact(look_closer=False)):
+        once = pipeline(given)
+        assert [found.text for found in read_page(once, low).lines] == ["aa"] * 7
+        looks.append(once.detector.engine.calls)
+    assert looks[0] > looks[1] == 1
+    asked = pipeline(look_closer=False)
+    read_page(asked, low)
+    assert asked.detector.engine.calls == 1
+
+
 # -- curved lines ------------------------------------------------------------------------------------------------------
 
 
