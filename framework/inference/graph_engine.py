@@ -235,6 +235,7 @@ class GraphEngine:
                 "the program takes other inputs",
                 received=", ".join(sorted(inputs)),
                 allowed=describe(self.inputs),
+                fix=self._explain_weights(set(inputs) & set(self._layer.program.parameters)),
             )
         arrays = {name: self._array(name, inputs[name]) for name in self.inputs}
         text = {name: array for name, array in arrays.items() if array.dtype.kind == "U"}
@@ -259,11 +260,28 @@ class GraphEngine:
         every = range(len(self._layer.program.nodes))
         return self._layer.run_nodes(every, placed | text, tuple(self.outputs))
 
+    def _explain_weights(self, names: set[str]) -> str | None:
+        """What to do about inputs with default values, which became weights."""
+        if not names:
+            return None
+        return (
+            f"{', '.join(sorted(names))}: the file has values of it, so that it is a weight; to pass it in, "
+            "take it out of the initializers of the file"
+        )
+
     def prepare(self, shapes: Iterable[Mapping[str, tuple[int, ...]]]) -> None:
         """Nothing: a graph is compiled by its first call with new shapes."""
 
     def _array(self, name: str, value: ArrayLike) -> np.ndarray:
         spec = self.inputs[name]
+        if isinstance(value, Mapping):
+            raise ShapeError(
+                "an input of the graph is a dictionary, and inputs are arrays here",
+                where=name,
+                received=f"a dictionary of {len(value)}",
+                allowed="arrays",
+                fix="export the model without the step that takes dictionaries (DictVectorizer, CastMap)",
+            )
         array = np.asarray(value)
         array = (
             array.astype(np.str_)

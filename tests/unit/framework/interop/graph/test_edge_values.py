@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from framework.core.errors import FormatError, InputError
+from framework.core.errors import FormatError, InputError, ShapeError
 from framework.inference.graph_engine import GraphEngine
 from tests.unit.framework.interop.graph.conftest import Load, value
 
@@ -210,3 +210,24 @@ def test_an_identity_of_other_than_one_value_is_refused(
 ) -> None:
     with pytest.raises(FormatError, match="hands one value on"):
         open_graph([node("Identity", inputs, outputs)])
+
+
+def test_an_input_that_has_a_value_in_the_file_is_a_weight(open_graph: Load) -> None:
+    x = value("x", ["n"])
+    layer = open_graph(
+        [node("Add", ["x", "b"], ["y"])], [x, value("b", [1])], arrays={"b": np.array([2], np.float32)}
+    )
+    engine, ones = GraphEngine(layer), np.ones(3, np.float32)
+    assert engine({"x": ones})["y"].tolist() == [3, 3, 3]
+    with pytest.raises(ShapeError, match="b: the file has values of it"):
+        engine({"x": ones, "b": np.array([5], np.float32)})
+
+
+def test_a_dictionary_as_an_input_is_named(open_graph: Load) -> None:
+    kind = helper.make_map_type_proto(
+        TensorProto.STRING, helper.make_tensor_type_proto(TensorProto.FLOAT, [])
+    )
+    nodes = [node("DictVectorizer", ["d"], ["y"], domain="ai.onnx.ml", string_vocabulary=["a", "b"])]
+    layer = open_graph(nodes, [helper.make_value_info("d", kind)], domains={"ai.onnx.ml": 3})
+    with pytest.raises(ShapeError, match=r"d: an input of the graph is a dictionary"):
+        GraphEngine(layer)({"d": {"a": 1.0}})  # type: ignore[dict-item]
