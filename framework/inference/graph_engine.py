@@ -39,7 +39,7 @@ else:
     jax = LazyModule("jax")
 
 log = logging.getLogger("oar")
-_INTEGERS = ("int64", "uint64")  # which jax has only where 64 bits are on
+_WIDE = ("int64", "uint64", "float64")  # which jax has only where 64 bits are on
 # Operators that round to 8 bits, or compute with what was.
 _EIGHT_BITS = frozenset(
     (
@@ -71,7 +71,7 @@ def _declare(spec: TensorSpec, is_output: bool = False) -> TensorShape:
     shape = tuple(size if isinstance(size, int) else name for size, name in zip(spec.shape, names))
     if spec.dtype == TEXT_NAME:
         return TensorShape(shape, np.dtype(np.str_))
-    if is_output and spec.dtype in _INTEGERS:
+    if is_output and spec.dtype in _WIDE:
         return TensorShape(shape, np.dtype(spec.dtype))
     return TensorShape(shape, np.dtype(jax.dtypes.canonicalize_dtype(spec.dtype or "float32")))
 
@@ -207,7 +207,7 @@ class GraphEngine:
         return len(self._shapes)
 
     def __call__(self, inputs: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
-        """Outputs by name, in the file's order and with its integer types; blocks until they are there.
+        """Outputs by name, in the file's order and with its types of 64 bits; blocks until they are there.
 
         Raises:
             ShapeError: the inputs are not those of the graph by name or number of axes, or do not fit one another.
@@ -217,14 +217,15 @@ class GraphEngine:
         }
 
     def _as_declared(self, name: str, value: np.ndarray) -> np.ndarray:
-        """An output in the integer type of the file, which is computed with 32 bits here where these are enough.
+        """An output in the type of the file. Integers are computed with 32 bits where these are enough, floats always.
 
         Paddle's files may declare indices as float32, which is the type of an output that nobody set: they are int64.
         """
         dtype = self.outputs[name].dtype
         if value.dtype == np.int32 and dtype.kind == "f" and self._layer.program.format != "onnx":
             return value.astype(np.int64)
-        return value.astype(dtype) if dtype.name in _INTEGERS and value.dtype.kind in "iu" else value
+        kinds = "f" if dtype.kind == "f" else "iu"
+        return value.astype(dtype) if dtype.name in _WIDE and value.dtype.kind in kinds else value
 
     def start(self, inputs: Mapping[str, ArrayLike]) -> dict[str, jax.Array]:
         """As a call, but the outputs may still be under way."""
@@ -234,6 +235,7 @@ class GraphEngine:
                 "the program takes other inputs",
                 received=", ".join(sorted(inputs)),
                 allowed=describe(self.inputs),
+                fix=self._explain_weights(set(inputs) & set(self._layer.program.parameters)),
             )
         arrays = {name: self._array(name, inputs[name]) for name in self.inputs}
         text = {name: array for name, array in arrays.items() if array.dtype.kind == "U"}
@@ -258,11 +260,28 @@ class GraphEngine:
         every = range(len(self._layer.program.nodes))
         return self._layer.run_nodes(every, placed | text, tuple(self.outputs))
 
+    def _explain_weights(self, names: set[str]) -> str | None:
+        """What to do about inputs with default values, which became weights."""
+        if not names:
+            return None
+        return (
+            f"{', '.join(sorted(names))}: the file has values of it, so that it is a weight; to pass it in, "
+            "take it out of the initializers of the file"
+        )
+
     def prepare(self, shapes: Iterable[Mapping[str, tuple[int, ...]]]) -> None:
         """Nothing: a graph is compiled by its first call with new shapes."""
 
     def _array(self, name: str, value: ArrayLike) -> np.ndarray:
         spec = self.inputs[name]
+        if isinstance(value, Mapping):
+            raise ShapeError(
+                "an input of the graph is a dictionary, and inputs are arrays here",
+                where=name,
+                received=f"a dictionary of {len(value)}",
+                allowed="arrays",
+                fix="export the model without the step that takes dictionaries (DictVectorizer, CastMap)",
+            )
         array = np.asarray(value)
         array = (
             array.astype(np.str_)

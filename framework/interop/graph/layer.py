@@ -498,6 +498,14 @@ def check_operators(program: Program, operators: Mapping[str, Operator], newest:
                 fix="convert it: onnx.version_converter.convert_version(model, 20)",
             )
     for node in program.walk():
+        if node.op == "Identity" and not len(node.inputs) == len(node.outputs) == 1:
+            raise FormatError(
+                "an Identity hands one value on",
+                where=f"{program.name}: node {node.name!r}",
+                received=f"{len(node.inputs)} inputs and {len(node.outputs)} outputs",
+                allowed="one of each",
+                fix="the file is damaged: export the model again",
+            )
         version = program.domains.get(node.op.rpartition(".")[0], 1)
         if version < operators[node.op].since:
             raise FormatError(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -201,12 +203,29 @@ def _appended_axes(call: Call, body: int, state: Sequence[Item]) -> dict[int, in
 def _no_rows(call: Call, body: int, state: list[Item], carried_count: int) -> list[Item]:
     """What a loop without rounds collects: no rows, each of the shape and type that a round would make."""
 
-    def one_round() -> tuple[jax.Array, ...]:
+    def one_round(call: Call) -> tuple[jax.Array, ...]:
         first = [np.asarray(0, np.int64), np.asarray(True), *state]
         return _pack(runner.run_body(call, body, first)[carried_count + 1 :])
 
     runner = call.runner.copy_for_trace()
-    return [np.zeros((0, *row.shape), row.dtype) for row in jax.eval_shape(one_round)]
+    try:
+        rows = jax.eval_shape(lambda: one_round(call))
+    except ShapeError:  # the round reads a row of an array that has none, which is why there are no rounds
+        grown = replace(call, scope=_grow_empty(call, body))
+        rows = jax.eval_shape(lambda: one_round(grown))
+    return [np.zeros((0, *row.shape), row.dtype) for row in rows]
+
+
+def _grow_empty(call: Call, body: int) -> Mapping[str, Item]:
+    """The scope of the node, in which the arrays without rows of which the body reads rows have one, of zeros."""
+    assert isinstance(call.scope, dict)
+    scope = copy(call.scope)
+    for node in call.node.blocks[body]:
+        name = node.inputs[0] if node.op in ("Slice", "Gather", "GatherND") and node.inputs else ""
+        item = call.scope.get(name)
+        if isinstance(item, Value | np.ndarray) and shape_of(item)[:1] == (0,):
+            scope[name] = np.zeros((1, *shape_of(item)[1:]), item.dtype)
+    return scope
 
 
 def _stack(call: Call, items: list[Item]) -> Item:

@@ -42,6 +42,10 @@ def _gather(call: Call, x: Array, index: Array) -> Array:
     _check(call, index, x.shape[axis])
     if is_known(x, index):
         return np.take(x, index.astype(np.int64), axis)
+    if (
+        x.shape[axis] == 0 and 0 in index.shape
+    ):  # there jnp.take gives x itself, whatever the axes of the index
+        return jnp.zeros((*x.shape[:axis], *index.shape, *x.shape[axis + 1 :]), x.dtype)
     return jnp.take(x, positive(index, x.shape[axis]), axis, mode="clip")
 
 

@@ -76,7 +76,8 @@ def build_paddle_layer(program: Program) -> GraphLayer:
 def _check_operators(program: Program) -> None:
     unknown: dict[str, str] = {}
     for node in program.walk():
-        if node.op not in OPERATORS:
+        # An operator of PIR that bears a ProgramDesc's name has none of its slots.
+        if node.op not in OPERATORS or len(node.input_slots) != len(node.inputs):
             unknown.setdefault(node.op, node.name)
     if unknown:
         raise FormatError(

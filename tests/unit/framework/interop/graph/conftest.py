@@ -26,14 +26,14 @@ def value(
 def model(
     nodes: Sequence[onnx.NodeProto],
     inputs: Sequence[onnx.ValueInfoProto | str] = ("x",),
-    outputs: Sequence[str] = ("y",),
+    outputs: Sequence[onnx.ValueInfoProto | str] = ("y",),
     arrays: dict[str, np.ndarray] | None = None,
     opset: int = 17,
     domains: dict[str, int] | None = None,
 ) -> onnx.ModelProto:
     tensors = [numpy_helper.from_array(np.asarray(array), name) for name, array in (arrays or {}).items()]
-    infos = [value(i) if isinstance(i, str) else i for i in inputs]
-    graph = helper.make_graph(list(nodes), "g", infos, [value(o) for o in outputs], tensors)
+    infos, results = ([value(i) if isinstance(i, str) else i for i in side] for side in (inputs, outputs))
+    graph = helper.make_graph(list(nodes), "g", infos, results, tensors)
     sets = [helper.make_opsetid(d, v) for d, v in {"": opset, **(domains or {})}.items()]
     return helper.make_model(graph, opset_imports=sets)
 

@@ -151,6 +151,28 @@ def test_a_loop_without_end_is_refused(open_graph):
         layer(np.float32([1]))
 
 
+def test_a_loop_over_the_rows_of_nothing_collects_no_rows(open_graph):
+    nodes = [  # as tf2onnx writes the loop of crop_and_resize, with no boxes: of tensorflow-onnx#1588
+        node("Identity", ["go"], ["on"]),
+        node("Add", ["i", "one"], ["end"]),
+        node("Slice", ["x", "i", "end", "zero"], ["row"]),
+        node("Reshape", ["row", "two"], ["box"]),
+        node("Expand", ["box", "size"], ["out"]),
+    ]
+    inner = body(nodes, ["i", "go"], ["on", "out"])
+    outside = [
+        node("Shape", ["x"], ["shape"]),
+        node("Gather", ["shape", "zero"], ["rows"], axis=0),
+        node("Loop", ["rows", ""], ["y"], body=inner),
+    ]
+    arrays = {"one": [1], "zero": [0], "two": [2], "size": [3, 2]}
+    arrays = {name: np.array(numbers, np.int64) for name, numbers in arrays.items()}
+    engine = GraphEngine(open_graph(outside, [tensor("x", ["n", 2])], arrays=arrays))
+    assert engine({"x": np.zeros((0, 2), np.float32)})["y"].shape == (0, 3, 2)
+    y = engine({"x": np.array([[1, 2]], np.float32)})["y"]
+    assert y.tolist() == [[[1, 2]] * 3]
+
+
 def test_scan_runs_along_its_axes(open_graph):
     step = body([node("Add", ["total", "row"], ["sum"]), node("Identity", ["sum"], ["seen"])],
                 ["total", "row"], ["sum", "seen"])  # fmt: skip

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from framework.core.errors import InputError
+from framework.core.errors import FormatError, InputError, ShapeError
 from framework.inference.graph_engine import GraphEngine
 from tests.unit.framework.interop.graph.conftest import Load, value
 
@@ -182,3 +182,52 @@ def test_numbers_become_text_and_text_numbers(open_graph: Load) -> None:
         assert engine({"x": np.array(texts, object)})["y"].tolist() == numbers
     with pytest.raises(InputError, match="no number"):
         engine({"x": np.array(["a", "1", "2"], object)})
+
+
+@pytest.mark.parametrize("shape", [(0, 2), (2, 0), (0,), (0, 3, 1)])
+def test_gathering_nothing_of_nothing_has_the_axes_of_the_index(
+    shape: tuple[int, ...], open_graph: Load
+) -> None:
+    index = value("i", ["n"] * len(shape), TensorProto.INT64)
+    layer = open_graph([node("Gather", ["x", "i"], ["y"], axis=1)], [value("x", [3, "m", 4]), index])
+    y = layer(jnp.zeros((3, 0, 4)), jnp.zeros(shape, jnp.int32))
+    assert y.shape == (3, *shape, 4)
+
+
+def test_an_output_of_64_bits_is_one(open_graph: Load) -> None:
+    layer = open_graph(
+        [node("Cast", ["x"], ["y"], to=TensorProto.DOUBLE)],
+        [value("x", ["n"])],
+        [value("y", ["n"], TensorProto.DOUBLE)],
+    )
+    y = GraphEngine(layer)({"x": np.array([0.5, -2], np.float32)})["y"]
+    assert y.dtype == np.float64 and y.tolist() == [0.5, -2]
+
+
+@pytest.mark.parametrize(("inputs", "outputs"), [([], ["y"]), (["x", "x"], ["y"]), (["x"], ["y", "z"])])
+def test_an_identity_of_other_than_one_value_is_refused(
+    inputs: list[str], outputs: list[str], open_graph: Load
+) -> None:
+    with pytest.raises(FormatError, match="hands one value on"):
+        open_graph([node("Identity", inputs, outputs)])
+
+
+def test_an_input_that_has_a_value_in_the_file_is_a_weight(open_graph: Load) -> None:
+    x = value("x", ["n"])
+    layer = open_graph(
+        [node("Add", ["x", "b"], ["y"])], [x, value("b", [1])], arrays={"b": np.array([2], np.float32)}
+    )
+    engine, ones = GraphEngine(layer), np.ones(3, np.float32)
+    assert engine({"x": ones})["y"].tolist() == [3, 3, 3]
+    with pytest.raises(ShapeError, match="b: the file has values of it"):
+        engine({"x": ones, "b": np.array([5], np.float32)})
+
+
+def test_a_dictionary_as_an_input_is_named(open_graph: Load) -> None:
+    kind = helper.make_map_type_proto(
+        TensorProto.STRING, helper.make_tensor_type_proto(TensorProto.FLOAT, [])
+    )
+    nodes = [node("DictVectorizer", ["d"], ["y"], domain="ai.onnx.ml", string_vocabulary=["a", "b"])]
+    layer = open_graph(nodes, [helper.make_value_info("d", kind)], domains={"ai.onnx.ml": 3})
+    with pytest.raises(ShapeError, match=r"d: an input of the graph is a dictionary"):
+        GraphEngine(layer)({"d": {"a": 1.0}})  # type: ignore[dict-item]

@@ -186,3 +186,9 @@ def test_an_output_that_nothing_makes():
         FormatError, match=r"m.pdmodel: nothing makes an output of the graph\n  received: \['z'\]"
     ):
         layer_of(op("assign", "X:x", "Out:y"), outputs=("z",))
+
+
+def test_a_node_of_pir_that_bears_a_name_of_a_program_desc():
+    node = Node("relu", "relu#0", ("x",), ("y",))  # pd_op.relu there, without slots
+    with pytest.raises(FormatError, match=r"not known here\n  received: relu at relu#0"):
+        layer_of(node)
