@@ -11,7 +11,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from framework.interop.weights.pickle_writer import PickledObject, check_plain, 
 from framework.interop.weights.pickled import NamedArray
 from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, wrap
 from framework.paddle.nn.layer import Layer
+
+if TYPE_CHECKING:
+    from framework.paddle.static.program import Program
 
 log = logging.getLogger("oar")
 _SAVE_OPTIONS = ("use_binary_format", "pickle_protocol")
@@ -76,11 +79,12 @@ def save(obj: object, path: str | os.PathLike[str] | BinaryIO, protocol: int = 4
 def load(path: str | os.PathLike[str] | BinaryIO, **configs: object) -> Any:
     """What `paddle.save` wrote, here or in Paddle: Tensors, or arrays with `return_numpy=True`.
 
-    `keep_name_table=True` keeps the table of variable names that a state dict is saved with.
+    `keep_name_table=True` keeps the table of variable names that a state dict is saved with. A `.pdmodel` that Paddle
+    wrote is a `static.Program` whose parameters are zeros until `set_state_dict`.
 
     Raises:
         ValueError: an unknown option, or there is no file of this name.
-        FormatError: the file is damaged, an exported program, or a pickle that holds anything but data.
+        FormatError: the file is damaged, a program that was exported here, or a pickle that holds anything but data.
     """
     _check_options(configs, _LOAD_OPTIONS, "load")
     start = None  # of a stream, which is left behind what was read: more may follow
@@ -94,7 +98,7 @@ def load(path: str | os.PathLike[str] | BinaryIO, **configs: object) -> Any:
     as_numpy = bool(configs.get("return_numpy"))
     if bytes(source.data[:1]) != _PICKLE:
         if source.name.endswith(".pdmodel"):
-            raise _program_error(source.name, source.name)
+            return _program(source)
         array, end = read_tensor(source, 0)
         _left_behind(path, start, end, source)
         return _array(array) if as_numpy else _tensor(array)
@@ -136,6 +140,15 @@ def _file(path: str) -> Source:
         raise _program_error(path, beside[0])
     hint = f"; there is {beside[0]}: give the whole name" if beside else ""
     raise ValueError(f"paddle.load: there is no file {path}{hint}")
+
+
+def _program(source: Source) -> Program:
+    from framework.paddle.static.program import Program
+
+    try:
+        return Program.parse_from_string(bytes(source.data))
+    except ValueError:
+        raise _program_error(source.name, source.name) from None
 
 
 def _program_error(path: str, received: str) -> FormatError:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -10,6 +12,17 @@ import numpy as np
 from framework.core.rng import seed as seed_core
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.mode import mode
+
+
+class GeneratorState(NamedTuple):
+    """Where a stream of keys stands: its seed and how many keys it gave."""
+
+    seed: int
+    drawn: int
+
+    def current_seed(self) -> int:
+        """What `paddle.seed` was called with."""
+        return self.seed
 
 
 class Generator:
@@ -36,8 +49,9 @@ class Generator:
             count, self._count = self._count, self._count + 1
         return np.array([(self._seed ^ (self._seed >> 32)) & 0xFFFFFFFF, count & 0xFFFFFFFF], np.uint32)
 
-    def get_state(self) -> tuple[int, int]:
-        return self._seed, self._count
+    def get_state(self) -> GeneratorState:
+        with self._lock:
+            return GeneratorState(self._seed, self._count)
 
     def set_state(self, state: tuple[int, int]) -> None:
         try:
@@ -74,22 +88,22 @@ def seed(seed: int) -> Generator:
     return default_generator.manual_seed(seed)
 
 
-def get_rng_state(device: object = None) -> list[tuple[int, int]]:
+def get_rng_state(device: object = None) -> list[GeneratorState]:
     """The random state, for `set_rng_state`."""
     return [default_generator.get_state()]
 
 
-def set_rng_state(state_list: list[tuple[int, int]], device: object = None) -> None:
+def set_rng_state(state_list: Sequence[tuple[int, int]], device: object = None) -> None:
     """Go on from a state that `get_rng_state` returned."""
     default_generator.set_state(state_list[0])
 
 
-def get_cuda_rng_state() -> list[tuple[int, int]]:
+def get_cuda_rng_state() -> list[GeneratorState]:
     """`get_rng_state`: all devices have one stream here."""
     return get_rng_state()
 
 
-def set_cuda_rng_state(state_list: list[tuple[int, int]]) -> None:
+def set_cuda_rng_state(state_list: Sequence[tuple[int, int]]) -> None:
     """`set_rng_state`: all devices have one stream here."""
     set_rng_state(state_list)
 

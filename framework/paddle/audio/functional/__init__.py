@@ -39,9 +39,20 @@ _BEND_HZ = 1000.0
 _BEND_MEL = _BEND_HZ / _HZ_PER_MEL
 _LOG_STEP = math.log(6.4) / 27  # of Slaney's scale above it
 _WINDOWS = (
-    *("blackman", "bohman", "cosine", "exponential", "gaussian", "general_gaussian", "hamming", "hann"),
-    *("kaiser", "nuttall", "taylor", "triang", "tukey"),
+    *("blackman", "bohman", "cosine", "exponential", "gaussian", "general_cosine"),
+    *(
+        "general_gaussian",
+        "general_hamming",
+        "hamming",
+        "hann",
+        "kaiser",
+        "nuttall",
+        "taylor",
+        "triang",
+        "tukey",
+    ),
 )
+_WITH_PARAMETERS = ("exponential", "gaussian", "general_cosine", "general_gaussian", "general_hamming")
 
 
 def hz_to_mel(freq: Number, htk: bool = False) -> Number:
@@ -168,7 +179,7 @@ def get_window(window: Window, win_length: int, fftbins: bool = True, dtype: str
     name, *parameters = (window,) if isinstance(window, str) else window
     if name not in _WINDOWS:
         raise ValueError(f"get_window: Unknown window type {name!r}; there are {', '.join(_WINDOWS)}")
-    if isinstance(window, str) and name in ("gaussian", "exponential"):
+    if isinstance(window, str) and name in _WITH_PARAMETERS:
         raise ValueError(f"get_window: {name!r} needs one or more parameters -- pass a tuple")
     return to_tensor(signal.get_window((name, *parameters), win_length, fftbins), dtype=dtype)
 

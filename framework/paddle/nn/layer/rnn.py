@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -400,13 +400,22 @@ def _recurrent_dropout(
     return _stacked(x, states, weights, sequence_length, mode, directions, time_major, key, rate)
 
 
-class _Recurrent(LayerList):
-    """Layers of one kind of cell, in one or both directions."""
+def _cell_of(mode: str) -> Callable[..., _Cell]:
+    """What makes the cells of "LSTM", "GRU", "RNN_TANH" or "RNN_RELU"."""
+    cells: dict[str, Callable[..., _Cell]] = {"LSTM": LSTMCell, "GRU": GRUCell}
+    if mode in cells:
+        return cells[mode]
+    if not mode.startswith("RNN_"):
+        raise ShapeError("unknown mode", where="nn.RNNBase", received=repr(mode), allowed=", ".join(GATES))
+    return functools.partial(SimpleRNNCell, activation=mode[4:].lower())
 
-    _cell: Callable[..., _Cell]
+
+class RNNBase(LayerList):
+    """Layers of one kind of cell, in one or both directions. mode "LSTM", "GRU", "RNN_TANH" or "RNN_RELU"."""
 
     def __init__(
         self,
+        mode: str,
         input_size: int,
         hidden_size: int,
         num_layers: int = 1,
@@ -417,7 +426,6 @@ class _Recurrent(LayerList):
         weight_hh_attr: AttrLike = None,
         bias_ih_attr: AttrLike = None,
         bias_hh_attr: AttrLike = None,
-        name: str | None = None,
     ) -> None:
         super().__init__()
         if direction not in ("forward", "bidirect", "bidirectional"):
@@ -436,15 +444,15 @@ class _Recurrent(LayerList):
             "bias_ih_attr": bias_ih_attr,
             "bias_hh_attr": bias_hh_attr,
         }
-        cells: list[_Cell] = []
+        cell_of, cells = _cell_of(mode), list[_Cell]()
         for layer in range(num_layers):
             size = hidden_size * self.num_directions if layer else input_size
-            made = [self._cell(size, hidden_size, **attrs) for _ in range(self.num_directions)]
+            made = [cell_of(size, hidden_size, **attrs) for _ in range(self.num_directions)]
             self.append(
                 RNN(made[0], time_major=time_major) if len(made) == 1 else BiRNN(*made, time_major=time_major)
             )
             cells.extend(made)
-        self.mode, self.state_components = cells[0].mode, 2 if isinstance(cells[0], LSTMCell) else 1
+        self.mode, self.state_components = mode, 2 if mode == "LSTM" else 1
         self._names: list[str] = []
         for index, cell in enumerate(cells):
             layer, backwards = divmod(index, self.num_directions)
@@ -499,7 +507,7 @@ class _Recurrent(LayerList):
         return ", ".join(parts)
 
 
-class SimpleRNN(_Recurrent):
+class SimpleRNN(RNNBase):
     """Layers of `SimpleRNNCell`. direction "forward" or "bidirect"."""
 
     def __init__(
@@ -519,17 +527,38 @@ class SimpleRNN(_Recurrent):
     ) -> None:
         attrs = (weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr)
         sizes = (input_size, hidden_size, num_layers)
-        object.__setattr__(self, "_cell", functools.partial(SimpleRNNCell, activation=activation))
-        super().__init__(*sizes, direction, time_major, dropout, *attrs)
+        super().__init__(f"RNN_{activation.upper()}", *sizes, direction, time_major, dropout, *attrs)
 
 
-class LSTM(_Recurrent):
+class _Gated(RNNBase):
+    _mode: ClassVar[str]
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        direction: str = "forward",
+        time_major: bool = False,
+        dropout: float = 0.0,
+        weight_ih_attr: AttrLike = None,
+        weight_hh_attr: AttrLike = None,
+        bias_ih_attr: AttrLike = None,
+        bias_hh_attr: AttrLike = None,
+        name: str | None = None,
+    ) -> None:
+        attrs = (weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr)
+        sizes = (input_size, hidden_size, num_layers)
+        super().__init__(self._mode, *sizes, direction, time_major, dropout, *attrs)
+
+
+class LSTM(_Gated):
     """Layers of `LSTMCell`; the states are (hidden, cell)."""
 
-    _cell = LSTMCell
+    _mode = "LSTM"
 
 
-class GRU(_Recurrent):
+class GRU(_Gated):
     """Layers of `GRUCell`."""
 
-    _cell = GRUCell
+    _mode = "GRU"

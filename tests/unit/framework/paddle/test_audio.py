@@ -74,7 +74,11 @@ def test_windows() -> None:
     )
     bell = F.get_window(("gaussian", 2), 7, False, "float32").numpy()
     np.testing.assert_allclose(bell, np.exp(-(np.arange(-3, 4) ** 2) / 8), rtol=1e-6)
-    for wrong in ("boxes", "gaussian", 7):
+    raised = F.get_window(("general_hamming", 0.6), 6).numpy()
+    np.testing.assert_allclose(raised, [0.2, 0.4, 0.8, 1.0, 0.8, 0.4])
+    cosines = F.get_window(("general_cosine", [0.5, 0.3]), 6).numpy()
+    np.testing.assert_allclose(cosines, [0.2, 0.35, 0.65, 0.8, 0.65, 0.35])
+    for wrong in ("boxes", "gaussian", "general_hamming", 7):
         with pytest.raises(ValueError, match="get_window"):
             F.get_window(wrong, 8)  # type: ignore[arg-type]
 

@@ -46,6 +46,9 @@ def test_kernels_by_their_names() -> None:
 def test_helpers_of_the_core() -> None:
     core = imported("paddle.base.core")
     assert core.default_cpu_generator().get_state() == paddle.get_rng_state()[0]
+    paddle.seed(5)
+    paddle.rand([2])
+    assert paddle.get_rng_state()[0].current_seed() == 5
     assert core.op_proto_and_checker_maker.OpRole.Forward == 0 and core.get_custom_device_count("npu") == 0
     assert core.device_memory_stat_current_value("Allocated", 0) >= 0
     with pytest.raises(ValueError, match="Allocated or Reserved"):

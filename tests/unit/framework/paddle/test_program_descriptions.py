@@ -123,7 +123,7 @@ def test_a_program_says_what_it_holds():
     assert read.nodes[0].op == "mul" and set(read.parameters) == {"fc_0.w_0", "fc_0.b_0"}
 
 
-def test_a_described_program_runs_its_operators():
+def test_a_described_program_runs_its_operators(tmp_path):
     from framework import paddle
 
     program = paddle.static.Program()
@@ -134,6 +134,12 @@ def test_a_described_program_runs_its_operators():
     again = paddle.static.Program.parse_from_string(program.desc.serialize_to_string())
     feed = {"x": np.ones((2, 2), np.float32), "y": np.full((2, 2), 2, np.float32)}
     (value,) = paddle.static.Executor().run(again, feed=feed, fetch_list=["out"])
+    np.testing.assert_array_equal(value, np.full((2, 2), 3, np.float32))
+    (tmp_path / "net.pdmodel").write_bytes(
+        program.desc.serialize_to_string()
+    )  # what Paddle's static.save writes
+    loaded = paddle.load(str(tmp_path / "net.pdmodel"))
+    (value,) = paddle.static.Executor().run(loaded, feed=feed, fetch_list=["out"])
     np.testing.assert_array_equal(value, np.full((2, 2), 3, np.float32))
     assert op.desc.attr("axis") == -1 and op.attr_type("axis") == AttrType.INT
     recorded, _ = _net()

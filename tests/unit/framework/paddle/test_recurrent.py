@@ -177,3 +177,16 @@ def test_viterbi_finds_the_best_path(tags: bool) -> None:
         winner = max(totals, key=totals.__getitem__)
         assert tuple(paths.numpy()[row]) == (*winner, *[0] * (4 - length))
         assert best.numpy()[row] == pytest.approx(totals[winner], rel=1e-5)
+
+
+def test_the_base_of_recurrent_layers_makes_layers_of_a_mode() -> None:
+    base = paddle.nn.layer.rnn.RNNBase
+    for made in (paddle.nn.LSTM(2, 3), paddle.nn.GRU(2, 3), paddle.nn.SimpleRNN(2, 3, activation="relu")):
+        assert isinstance(made, base)
+        again = base(made.mode, 2, 3)
+        assert list(again.state_dict()) == list(made.state_dict())
+        again.set_state_dict(made.state_dict())
+        x = paddle.to_tensor([[[0.5, -1.0], [2.0, 0.25]]])
+        np.testing.assert_allclose(again(x)[0].numpy(), made(x)[0].numpy())
+    with pytest.raises(ValueError, match="RNN_RELU"):
+        base("ELMAN", 2, 3)
