@@ -9,6 +9,8 @@ from typing import Any, cast
 import numpy as np
 
 from framework.core.errors import InputError, OarError
+from framework.text.tokenizer import Tokenizer
+from framework.text.transforms import Tokenize
 from framework.workflow import LanguagePredictor, TextResult
 from framework.workflow.domain.capabilities import EmbeddingBatch, PairScores
 from framework.workflow.domain.predictor import Text
@@ -30,12 +32,14 @@ class EmbeddingSettings:
         size: D.
         normalized: They have length 1.
         prompts: What stands before texts, by name; `default_prompt` is the name of one of them.
+        pooling: How vectors of tokens become one; empty: it is not known.
     """
 
     size: int
     normalized: bool = False
     prompts: dict[str, str] = field(default_factory=dict)
     default_prompt: str | None = None
+    pooling: str = ""
 
     def prompt(self, text: str | None, name: str | None) -> str:
         """What stands before texts. Raises: InputError, where there is no prompt of this name."""
@@ -72,6 +76,7 @@ class TextAnalyzer(LanguagePredictor[Any]):
         prompt: Stands before each text of a call: one of the model's prompts by its name, else the text itself.
         reranks: The model gives each pair one number.
         are_probabilities: That number is one, in [0, 1].
+        tokenize: What makes tokens of its texts as they are; None: something else comes before it.
     """
 
     def __init__(
@@ -82,9 +87,10 @@ class TextAnalyzer(LanguagePredictor[Any]):
         prompt: str | None = None,
         reranks: bool = False,
         are_probabilities: bool = True,
+        tokenize: Tokenize | None = None,
     ) -> None:
         self.model, self.view, self.embedding, self.reranks = model, view, embedding, reranks
-        self.are_probabilities = are_probabilities
+        self.are_probabilities, self._tokenize = are_probabilities, tokenize
         if prompt is not None and embedding is None:
             raise InputError(
                 "the model takes no prompt", where="prompt", received=repr(prompt)[:80], allowed="none"
@@ -102,6 +108,25 @@ class TextAnalyzer(LanguagePredictor[Any]):
     def embedding_size(self) -> int | None:
         """D of `embed`; None: the model gives no embeddings."""
         return None if self.embedding is None else self.embedding.size
+
+    @property
+    def pooling(self) -> str:
+        """How vectors of tokens become one; empty: it is not known."""
+        return "" if self.embedding is None else self.embedding.pooling
+
+    @property
+    def tokenizer(self) -> Tokenizer | None:
+        """See `framework.workflow.domain.capabilities.TextTokenization`, as of the next two."""
+        return None if self._tokenize is None else self._tokenize.source()
+
+    @property
+    def max_tokens(self) -> int:
+        return 0 if self._tokenize is None else self._tokenize.max_length
+
+    def add_prompt(self, text: str, prompt_name: str | None = None) -> str:
+        if prompt_name is None:
+            return self.prompt + text
+        return (self.embedding or EmbeddingSettings(0)).prompt(None, prompt_name) + text
 
     def count_tokens(self, text: Text) -> int:
         return self.model.count_tokens(_lead(self.prompt, text))

@@ -13,6 +13,7 @@ from framework.inference import Runtime
 from framework.interop.weights.model_folder import CONFIG
 from framework.io.data_check import Observe, Report
 from framework.io.dataset import Dataset
+from framework.text.transforms import Tokenize
 from framework.workflow import Domain, option
 from framework.workflow.domain.capabilities import (
     FolderExport,
@@ -131,7 +132,11 @@ class LanguageDomain(Domain[TextOptions]):
         kind = str(artifact.config["task"].get("type", ""))  # type: ignore[union-attr]
         reranks = kind == "CrossEncoding" or (kind == "SequenceClassification" and len(labels) == 1)
         are_probabilities = getattr(task, "activation", "sigmoid") == "sigmoid"
-        return TextAnalyzer(texts, options.view, embedding, options.prompt, reranks, are_probabilities)
+        first = transforms[0] if transforms else None
+        tokenize = first if isinstance(first, Tokenize) and first.unit in ("text", "subwords") else None
+        return TextAnalyzer(
+            texts, options.view, embedding, options.prompt, reranks, are_probabilities, tokenize
+        )
 
 
 DOMAIN = LanguageDomain()

@@ -87,6 +87,7 @@ def export_embedder(folder: str | Path) -> Artifact:
         "bf16_verified": False,
         "embedding": {
             "size": size,
+            "pooling": about.pooling,
             "normalized": about.normalized,
             "prompts": dict(about.prompts or {}),
             "default_prompt": about.default_prompt,

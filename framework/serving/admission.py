@@ -52,7 +52,7 @@ class Admission:
 
     Args:
         keys: Of clients; none: every client may ask.
-        open_paths: That need no key.
+        open_paths: That need no key to be read.
         error_bodies: By the beginning of paths.
         find_target: The model that a request of a path runs, where the path says it.
     """
@@ -72,9 +72,9 @@ class Admission:
         self._refused: Counter[str] = Counter()
         self._written: dict[tuple[str, str, str | None], tuple[int, Headers, tuple[bytes, ...]]] = {}
 
-    def check_key(self, path: str, headers: Mapping[bytes, bytes]) -> None:
-        """Raises: UnauthorizedError, where the path needs a key and there is none of ours."""
-        if not self._keys or path in self._open_paths:
+    def check_key(self, method: str, path: str, headers: Mapping[bytes, bytes]) -> None:
+        """Raises: UnauthorizedError, where the request needs a key and there is none of ours."""
+        if not self._keys or (method == "GET" and path in self._open_paths):
             return
         scheme, _, bearer = headers.get(b"authorization", b"").partition(b" ")
         sent = [bearer.strip() if scheme.lower() == b"bearer" else b"", headers.get(b"x-api-key", b"")]
@@ -97,7 +97,7 @@ class Admission:
         entries = dict(headers)
         request_id = choose_id(entries)
         try:
-            self.check_key(path, entries)
+            self.check_key("POST", path, entries)
             target.batcher.check_admission()
         except OarError as error:
             status, answer, body = self._answer_quickly(error, path, request_id)

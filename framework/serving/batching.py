@@ -97,7 +97,7 @@ class Batcher(Generic[Item, R]):
     @property
     def expected_wait(self) -> float:
         """Seconds until a request that comes now would begin to run, about."""
-        return max(self._admitted, self._waiting + self._running) * self.load.seconds_per_item
+        return max(self._admitted, self._waiting + self._running) * self.load.seconds_each
 
     @property
     def is_full(self) -> bool:

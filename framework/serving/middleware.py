@@ -96,7 +96,7 @@ class Gate:
         await send({"type": "http.response.body", "body": body})
 
     def _check(self, scope: Scope, headers: Mapping[bytes, bytes]) -> None:
-        self._admission.check_key(scope["path"], headers)
+        self._admission.check_key(scope["method"], scope["path"], headers)
         encoding = _encoding(headers)
         if encoding not in (b"", b"identity", *ENCODINGS):
             raise EncodingError(

@@ -68,10 +68,13 @@ def get_value(fields: Fields, name: str, kind: type[T], default: T) -> T:
 
 
 def get_int(fields: Fields, name: str, low: int, high: int | None = None) -> int | None:
-    """A whole number in these bounds; None where it is missing or null. Raises: BadRequestError."""
+    """A whole number in these bounds, maybe with a fraction of zero, as JSON has one kind of numbers; None where it is
+    missing or null. Raises: BadRequestError."""
     value = fields.get(name)
     if value is None:
         return None
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     allowed = f"a whole number from {low}" + ("" if high is None else f" to {high}")
     if (
         isinstance(value, bool)

@@ -59,6 +59,12 @@ class LoadControl:
         self._trial = 0.0  # when the next one begins
         self._pause = _FIRST_TRIAL
 
+    @property
+    def seconds_each(self) -> float:
+        """Of a request among others; before any has run, of one that waits for no other: the first burst is bounded by
+        the wait, too."""
+        return self.seconds_per_item or self.seconds_alone
+
     def is_full(self, admitted: int, waiting: int) -> bool:
         """Whether a request that comes now is refused.
 
@@ -70,7 +76,7 @@ class LoadControl:
             return True
         if admitted == 0:
             return False
-        wait = max(admitted, waiting) * self.seconds_per_item
+        wait = max(admitted, waiting) * self.seconds_each
         if wait > self.longest_wait:
             return True
         if not self._check_overload():
@@ -112,7 +118,7 @@ class LoadControl:
                 self._is_trial, self._refused = False, 0
                 self._pause = _FIRST_TRIAL
             return
-        full_queue = 0.0 if is_heavy else self.capacity * self.seconds_per_item
+        full_queue = 0.0 if is_heavy else self.capacity * self.seconds_each
         if now - self._since < min(max(full_queue, _LEAST_SECONDS), _MOST_SECONDS):
             return
         if self._refused >= _LEAST_REFUSED and self._refused >= self._admitted:

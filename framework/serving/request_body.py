@@ -7,7 +7,7 @@ import binascii
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote
 
 from fastapi import Request
 from starlette.datastructures import UploadFile
@@ -317,14 +317,16 @@ async def _read_entry(entry: Mapping[str, JSON], model: ServedModel, store: Mode
 
 
 def decode_base64(text: str) -> bytes:
-    """The bytes of a base64 text, with or without the head of a data URL, ends of lines, and `=` at its end.
+    """The bytes of a base64 text, with or without the head of a data URL, whose letters may be escaped as in each URL,
+    ends of lines, and `=` at its end, which some programs add to a text of any length.
 
     A blank is a plus that went through a form. Raises: BadRequestError.
     """
     text = text.strip()
     head = _DATA_URL.match(text)
-    plain = text[head.end() if head else 0 :].translate(_ENDS).replace(" ", "+")
-    if "=" not in plain and len(plain) % 4 > 1:
+    plain = text if head is None else unquote(text[head.end() :])  # RFC 2397
+    plain = plain.translate(_ENDS).replace(" ", "+").rstrip("=")
+    if len(plain) % 4 > 1:
         plain += "=" * (-len(plain) % 4)
     try:
         return base64.b64decode(

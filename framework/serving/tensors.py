@@ -112,6 +112,22 @@ def describe_tensors(tensors: Mapping[str, TensorShape]) -> list[JSON]:
     ]
 
 
+def describe_configured(tensors: Mapping[str, TensorShape], has_rows: bool) -> list[JSON]:
+    """The tensors of a model's configuration, as Triton has it.
+
+    Args:
+        has_rows: The first axis is that of rows, which a configuration leaves out.
+    """
+    return [
+        {
+            "name": name,
+            "data_type": f"TYPE_{datatype_of(tensor.dtype)}",
+            "dims": [size if isinstance(size, int) else -1 for size in tensor.shape[int(has_rows) :]],
+        }
+        for name, tensor in tensors.items()
+    ]
+
+
 def read_request(
     body: bytes, header_length: int | None, declared: Mapping[str, TensorShape], outputs: Sequence[str]
 ) -> InferRequest:

@@ -10,7 +10,16 @@ from fastapi import APIRouter
 from framework.serving.admission import ErrorBody
 from framework.serving.errors import error_body
 from framework.serving.models import ModelStore, ServedModel
-from framework.serving.routes import health, open_inference, openai, paddlex, page, predict, text_embeddings
+from framework.serving.routes import (
+    health,
+    open_inference,
+    openai,
+    paddlex,
+    page,
+    predict,
+    text_embeddings,
+    text_tokens,
+)
 from framework.serving.tensors import HEADER_LENGTH
 
 ROUTERS: tuple[APIRouter, ...] = (
@@ -20,12 +29,13 @@ ROUTERS: tuple[APIRouter, ...] = (
     open_inference.router,
     paddlex.router,
     text_embeddings.router,
+    text_tokens.router,
     page.router,
 )
 OPEN_PATHS: frozenset[str] = frozenset(
     {"/healthz", "/readyz", *open_inference.OPEN_PATHS, *paddlex.OPEN_PATHS, *page.OPEN_PATHS}
 )
-"""Paths that need no key."""
+"""Paths that need no key to be read."""
 EXPOSED_HEADERS = ("Retry-After", "X-Request-Id", predict.WARNINGS, HEADER_LENGTH)
 """Of answers, that scripts of other web pages may read."""
 _PREDICT = re.compile(
@@ -45,6 +55,7 @@ ERROR_BODIES: Mapping[str, ErrorBody] = {
     "/v2": open_inference.write_error,
     **paddlex.ERROR_BODIES,
     **text_embeddings.ERROR_BODIES,
+    **text_tokens.ERROR_BODIES,
     "/": paddlex.write_both_errors,
 }
 """Of routes of other protocols: how they write errors, by the beginning of their paths."""

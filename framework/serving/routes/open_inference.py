@@ -1,9 +1,9 @@
 """The Open Inference Protocol (KServe's v2) over REST: tensors of a model's program in and out.
 
 Source: github.com/kserve/open-inference-protocol, specification/protocol/inference_rest.md, and Triton's extensions of
-binary tensors and of the model repository, of which there is the index: models come and go with the settings. Clients
-of KServe, Triton and Seldon work unchanged. A model has the version "1". A pipeline has several programs:
-`<model>.<stage>` names one.
+binary tensors, of the model's configuration and of the model repository, of which there is the index: models come and
+go with the settings. Clients of KServe, Triton and Seldon work unchanged. A model has the version "1". A pipeline has
+several programs: `<model>.<stage>` names one.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from framework.serving.tensor_models import (
 from framework.serving.tensors import (
     HEADER_LENGTH,
     InferResponse,
+    describe_configured,
     describe_tensors,
     read_request,
     write_response,
@@ -37,7 +38,7 @@ from framework.serving.tensors import (
 
 router = APIRouter(prefix="/v2")
 OPEN_PATHS = frozenset({"/v2/health/live", "/v2/health/ready"})
-_EXTENSIONS = ("binary_tensor_data", "model_repository")
+_EXTENSIONS = ("binary_tensor_data", "model_configuration", "model_repository")
 
 
 def write_error(error: Exception, request_id: str) -> Mapping[str, JSON]:
@@ -100,6 +101,25 @@ async def describe_model(request: Request, name: str, version: str = VERSION) ->
         "platform": platform_of(model.engine),
         "inputs": describe_tensors(model.engine.inputs),
         "outputs": describe_tensors(model.engine.outputs),
+    }
+    return JSONResponse(facts)
+
+
+@router.get("/models/{name}/config")
+@router.get("/models/{name}/versions/{version}/config")
+async def describe_configuration(request: Request, name: str, version: str = VERSION) -> JSONResponse:
+    """What Triton's clients read before they send: the most rows of a request, and the tensors without their rows. 0:
+    the first axis of some tensor is not that of rows."""
+    model = await _find(request, name, version)
+    size = find_served(request.app.state.store, name).version.batch_size
+    tensors = [*model.engine.inputs.values(), *model.engine.outputs.values()]
+    has_rows = all(tensor.shape and not isinstance(tensor.shape[0], int) for tensor in tensors)
+    facts: Mapping[str, JSON] = {
+        "name": name,
+        "platform": platform_of(model.engine),
+        "max_batch_size": size if has_rows else 0,
+        "input": describe_configured(model.engine.inputs, has_rows),
+        "output": describe_configured(model.engine.outputs, has_rows),
     }
     return JSONResponse(facts)
 

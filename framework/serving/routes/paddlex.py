@@ -22,6 +22,7 @@ from framework.core.types import JSON
 from framework.serving.errors import (
     BadRequestError,
     ForbiddenError,
+    RetryError,
     UnknownModelError,
     error_body,
     error_headers,
@@ -81,7 +82,10 @@ def write_both_errors(error: Exception, request_id: str) -> Mapping[str, JSON]:
 @router.head("/health", include_in_schema=False)
 @router.get("/health")
 async def health(request: Request) -> JSONResponse:
-    """The process answers."""
+    """200 where all models are ready, else 503: servers of these protocols take no request before."""
+    store: ModelStore = request.app.state.store
+    if not store.ready:
+        raise RetryError("the server is stopping" if store.draining else "a model is not ready yet")
     return JSONResponse({"logId": request.state.request_id, "errorCode": 0, "errorMsg": "Healthy"})
 
 

@@ -1,9 +1,10 @@
 """The routes of Hugging Face's Text Embeddings Inference, so that its clients keep working.
 
 Source: text-embeddings-inference 1.7, docs/openapi.json: POST /embed, /similarity, /rerank and /predict take JSON with
-texts, and answer with lists; an error is `{"error": text, "error_type": kind}`. The first of the server's models that
-can answer does; `?model=NAME` names another. Differs: tokens in the place of texts are refused; a model that ends with
-a normalization gives vectors of length 1 whatever `normalize` says; a server with too much to do answers 503, not 429.
+texts, and / takes that of each of them; they answer with lists; an error is `{"error": text, "error_type": kind}`. The
+first of the server's models that can answer does; `?model=NAME` names another. Differs: tokens in the place of texts
+are refused; a model that ends with a normalization gives vectors of length 1 whatever `normalize` says; a server with
+too much to do answers 503, not 429.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from framework.workflow.domain.result import Result
 
 router = APIRouter()
 _SHARED = ("inputs", "truncate", "truncation_direction")
-_TEXTS = 2048
+MOST_TEXTS = 2048
 _NO_MODEL = 424  # as its servers answer where the model is of another kind
 _ALL = 1 << 30
 Answer = Callable[[ServedModel, Fields], Awaitable[JSON]]
@@ -77,27 +78,45 @@ def _classifies(predictor: AnyPredictor) -> bool:
 @router.post("/embed", response_class=Response)
 async def embed(request: Request) -> Response:
     """Vectors of texts, `{"inputs": text | [text, ...]}`."""
-    return await _answer_texts(request, read_object(await request.body()), _embeds, _embed)
+    return await answer_texts(request, read_object(await request.body()), _embeds, _embed)
 
 
 @router.post("/similarity", response_class=Response)
 async def similarity(request: Request) -> Response:
     """Cosines of a sentence and others, `{"inputs": {"source_sentence": text, "sentences": [text, ...]}}`."""
-    return await _answer_texts(request, read_object(await request.body()), _embeds, _compare)
+    return await answer_texts(request, read_object(await request.body()), _embeds, _compare)
 
 
 @router.post("/predict", response_class=Response)
 async def predict(request: Request) -> Response:
     """Classes of a text, of a pair of texts in a list, or of a list of lists of either."""
-    return await _answer_texts(request, read_object(await request.body()), _classifies, _classify)
+    return await answer_texts(request, read_object(await request.body()), _classifies, _classify)
 
 
 async def rank_texts(request: Request, fields: Fields) -> Response:
     """Texts by how well they answer a query, the best first: `{"query": text, "texts": [text, ...]}`."""
-    return await _answer_texts(request, fields, _ranks, _rank)
+    return await answer_texts(request, fields, _ranks, _rank)
 
 
-async def _answer_texts(
+@router.post("/", response_class=Response)
+async def answer(request: Request) -> Response:
+    """As the route whose fields these are: clients send texts to the address that they know, without a route."""
+    fields = read_object(await request.body())
+    if "query" in fields:
+        return await rank_texts(request, fields)
+    if isinstance(fields.get("inputs"), dict):
+        return await answer_texts(request, fields, _embeds, _compare)
+
+    store: ModelStore = request.app.state.store
+    name = request.query_params.get("model")
+    named = [store.get(name)] if name in store.models else list(store.models.values())
+    embeds = any(model.ready and _embeds(model.predictor) for model in named)
+    if embeds and "parameters" not in fields:
+        return await answer_texts(request, fields, _embeds, _embed)
+    return await answer_texts(request, fields, _classifies, _classify)
+
+
+async def answer_texts(
     request: Request, fields: Fields, accepts: Callable[[AnyPredictor], bool], answer: Answer
 ) -> Response:
     """What a model of this kind answers, or the error as these servers write it."""
@@ -138,7 +157,7 @@ def _choose(request: Request, accepts: Callable[[AnyPredictor], bool]) -> Served
 async def _embed(model: ServedModel, fields: Fields) -> JSON:
     check_names(fields, (*_SHARED, "normalize", "prompt_name", "dimensions"))
     content = fields.get("inputs")
-    texts = _read_texts([content] if isinstance(content, str) else content, "inputs")
+    texts = read_texts([content] if isinstance(content, str) else content, "inputs")
     vectors = await _vectors(model, fields, texts)
     if (dimensions := get_int(fields, "dimensions", 1)) is not None:
         if dimensions > vectors.shape[1]:
@@ -154,8 +173,8 @@ async def _compare(model: ServedModel, fields: Fields) -> JSON:
     inputs = get_value(fields, "inputs", dict, {})
     parameters = get_value(fields, "parameters", dict, {})
     check_names(parameters, ("truncate", "truncation_direction", "prompt_name"))
-    source = _read_texts([inputs.get("source_sentence")], "inputs.source_sentence")
-    sentences = _read_texts(inputs.get("sentences"), "inputs.sentences")
+    source = read_texts([inputs.get("source_sentence")], "inputs.source_sentence")
+    sentences = read_texts(inputs.get("sentences"), "inputs.sentences")
     vectors = _normalize(await _vectors(model, parameters, [*source, *sentences]))
     return [float(f"{value:.8g}") for value in vectors[1:] @ vectors[0]]
 
@@ -172,7 +191,7 @@ async def _vectors(model: ServedModel, fields: Fields, texts: Sequence[str]) -> 
 
 async def _rank(model: ServedModel, fields: Fields) -> JSON:
     check_names(fields, ("query", "texts", "raw_scores", "return_text", *_SHARED[1:]))
-    (query,), texts = _read_texts([fields.get("query")], "query"), _read_texts(fields.get("texts"), "texts")
+    (query,), texts = read_texts([fields.get("query")], "query"), read_texts(fields.get("texts"), "texts")
     predictor, is_raw = model.predictor, get_value(fields, "raw_scores", bool, False)
     assert isinstance(predictor, TextReranking)
     are_probabilities = predictor.rerank(query, ()).are_probabilities
@@ -192,13 +211,16 @@ async def _rank(model: ServedModel, fields: Fields) -> JSON:
 
 
 async def _classify(model: ServedModel, fields: Fields) -> JSON:
-    check_names(fields, (*_SHARED, "raw_scores"))
+    check_names(fields, (*_SHARED, "raw_scores", "parameters"))
+    parameters = get_value(fields, "parameters", dict, {})  # that huggingface_hub sends
+    check_names(parameters, ("top_k",))
+    most = get_int(parameters, "top_k", 1) or _ALL
     if get_value(fields, "raw_scores", bool, False):
         raise field_error("raw_scores", "true", "false: the model gives probabilities alone")
     content = fields.get("inputs")
     batched = isinstance(content, list) and any(isinstance(one, list) for one in content)
     texts = [_read_text_or_pair(one) for one in content] if batched else [_read_text_or_pair(content)]  # type: ignore[union-attr]
-    options: dict[str, JSON] = {"top": _ALL} if "top" in request_fields(model.version.domain.options) else {}
+    options: dict[str, JSON] = {"top": most} if "top" in request_fields(model.version.domain.options) else {}
     rows: list[JSON] = []
     for result in await _run(model, texts, options, fields):
         classes = result.to_dict().get("classes")
@@ -210,19 +232,27 @@ async def _classify(model: ServedModel, fields: Fields) -> JSON:
     return rows if batched else rows[0]
 
 
-def _read_texts(texts: JSON, where: str) -> list[str]:
-    """Raises: BadRequestError: they are none, or empty. TooLargeError: they are too many."""
-    if not isinstance(texts, list) or not texts or not all(isinstance(one, str) and one for one in texts):
-        raise field_error(where, texts, "a text, or a list of texts, none of them empty")
-    if len(texts) > _TEXTS:
+def read_texts(texts: JSON, where: str, can_be_empty: bool = False) -> list[str]:
+    """A list of texts. Raises: BadRequestError: they are none, or empty. TooLargeError: they are too many."""
+    if not (
+        isinstance(texts, list)
+        and texts
+        and all(isinstance(one, str) and (one or can_be_empty) for one in texts)
+    ):
+        form = "a text, or a list of texts"
+        raise field_error(where, texts, form if can_be_empty else f"{form}, none of them empty")
+    if len(texts) > MOST_TEXTS:
         raise TooLargeError(
-            "the request has too many texts", where=where, received=len(texts), allowed=f"at most {_TEXTS}"
+            "the request has too many texts",
+            where=where,
+            received=len(texts),
+            allowed=f"at most {MOST_TEXTS}",
         )
     return [str(one) for one in texts]
 
 
 def _read_text_or_pair(content: JSON) -> Text:
-    texts = _read_texts([content] if isinstance(content, str) else content, "inputs")
+    texts = read_texts([content] if isinstance(content, str) else content, "inputs")
     if len(texts) > 2:
         raise field_error(
             "inputs", f"{len(texts)} texts", "a text, a pair of texts, or a list of lists of either"

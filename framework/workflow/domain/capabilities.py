@@ -17,6 +17,7 @@ from framework.workflow.domain.result import Result
 
 if TYPE_CHECKING:  # what runs artifacts loads no training code
     from framework.engine.experiment import Experiment
+    from framework.text.tokenizer import Tokenizer
     from framework.workflow.domain.domain import Model
 
 
@@ -264,6 +265,11 @@ class TextEmbedding(Protocol):
         """D; None: this model gives no embeddings."""
         ...
 
+    @property
+    def pooling(self) -> str:
+        """How vectors of tokens become one, such as "cls" or "mean"; empty: it is not known."""
+        ...
+
     def embed(
         self,
         texts: Sequence[str],
@@ -302,4 +308,24 @@ class TextReranking(Protocol):
         Raises:
             InputError: a text is none, the model reads no instruction, or it does not rank.
         """
+        ...
+
+
+@runtime_checkable
+class TextTokenization(Protocol):
+    """A predictor that says which tokens its model reads. Whether it can says `tokenizer`."""
+
+    @property
+    def tokenizer(self) -> Tokenizer | None:
+        """What divides its texts; None: there is none, or texts are divided into words before."""
+        ...
+
+    @property
+    def max_tokens(self) -> int:
+        """Tokens of a text, with those around it, at most."""
+        ...
+
+    def add_prompt(self, text: str, prompt_name: str | None = None) -> str:
+        """The text behind a prompt of the model; None: its default one, if any. Raises: InputError: there is none of
+        this name."""
         ...

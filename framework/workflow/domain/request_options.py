@@ -35,7 +35,8 @@ def request_fields(cls: type) -> dict[str, dataclasses.Field[object]]:
 
 def request_options(cls: type, named: Mapping[str, JSON], where: object) -> dict[str, object]:
     """The options of `named` by the names of their fields, of the fields' types. A text stands for a number or a switch
-    too, as in the query of an address; several values of one are apart by commas; null was not given.
+    too, as in the query of an address; several values of one are apart by commas; null was not given. A whole number
+    may have a fraction of zero: JSON has one kind of numbers, and not every language writes them without.
 
     Raises:
         ConfigError: an option that there is not, or that no request may give, or a value of another type.
@@ -59,6 +60,8 @@ def request_options(cls: type, named: Mapping[str, JSON], where: object) -> dict
         plain = _from_text(value, kinds) if isinstance(value, str) else value
         if kinds == [bool] and (truth := truth_value(value)) is not None:
             plain = truth
+        if int in kinds and float not in kinds and isinstance(plain, float) and plain.is_integer():
+            plain = int(plain)
         hint = Union[tuple(kinds)] if len(kinds) > 1 else kinds[0]  # type: ignore[valid-type]  # noqa: UP007
         values[field.name] = bind(from_plain(plain, str(where)), hint, key=name)
     return values

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 from framework.inference.engine import TensorShape
 from framework.serving.tensor_models import TensorModel, run_batch
-from framework.serving.tensors import HEADER_LENGTH
+from framework.serving.tensors import HEADER_LENGTH, describe_configured
 from tests.unit.framework.serving.protocol_server import classifier, serve
 
 INFER = "/v2/models/mean/infer"
@@ -36,7 +36,8 @@ def images(*values: int) -> np.ndarray:
 
 
 def test_what_the_server_and_a_model_are(client: TestClient) -> None:
-    assert client.get("/v2").json()["extensions"] == ["binary_tensor_data", "model_repository"]
+    extensions = ["binary_tensor_data", "model_configuration", "model_repository"]
+    assert client.get("/v2").json()["extensions"] == extensions
     assert client.get("/v2/health/live").json() == {"live": True}
     assert client.get("/v2/health/ready").json() == {"ready": True}
     for path in ("/v2/models/mean", "/v2/models/mean/versions/1"):
@@ -45,6 +46,19 @@ def test_what_the_server_and_a_model_are(client: TestClient) -> None:
         assert facts["inputs"] == [{"name": "image", "datatype": "UINT8", "shape": [-1, 8, 8, 3]}]
         assert facts["outputs"] == [{"name": "scores", "datatype": "FP32", "shape": [-1, 2]}]
         assert facts["versions"] == ["1"] and facts["platform"] == "jax_stablehlo"
+
+
+def test_what_clients_of_triton_read_before_they_send(client: TestClient) -> None:
+    """triton-inference-server/server#5074"""
+    for path in ("/v2/models/mean/config", "/v2/models/mean/versions/1/config"):
+        facts = client.get(path).json()
+        assert facts["name"] == "mean" and facts["max_batch_size"] >= 1
+        assert facts["input"] == [{"name": "image", "data_type": "TYPE_UINT8", "dims": [8, 8, 3]}]
+        assert facts["output"] == [{"name": "scores", "data_type": "TYPE_FP32", "dims": [2]}]
+    tensors = {"table": TensorShape((4, "n"), np.dtype(np.int32))}
+    whole = [{"name": "table", "data_type": "TYPE_INT32", "dims": [4, -1]}]
+    assert describe_configured(tensors, has_rows=False) == whole
+    assert client.get("/v2/models/none/config").status_code == 404
 
 
 def test_the_names_of_programs_are_listed(client: TestClient) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from framework.serving.errors import BadRequestError
 from framework.serving.openai_answers import (
     AnswerReader,
     ChatChoice,
@@ -12,6 +13,7 @@ from framework.serving.openai_answers import (
     forced_schema,
     read_forced,
 )
+from framework.serving.openai_fields import get_int
 from framework.serving.openai_requests import read_chat
 from framework.text.chat_answer import AnswerParser
 from framework.workflow.domain.text_generation import FinishReason, TextDelta
@@ -107,3 +109,12 @@ def test_an_event_is_the_object_as_json(usage: bool) -> None:
     choice = {"index": 0, "delta": {"content": '\ud800\u00e9\n"]}'}, "finish_reason": None}
     whole = event({**envelope.write([choice]), **({"usage": None} if usage else {})})
     assert envelope.event(choice, usage) == whole
+
+
+def test_a_whole_number_may_have_a_fraction_of_zero() -> None:
+    """litellm#1854: languages with one kind of numbers write 100.0."""
+    value = get_int({"max_tokens": 100.0}, "max_tokens", 1)
+    assert value == 100 and isinstance(value, int)
+    for wrong in (6000.5, 0.0, float("inf"), float("nan"), True, "100"):  # gpustack#4057
+        with pytest.raises(BadRequestError, match="a whole number from 1"):
+            get_int({"max_tokens": wrong}, "max_tokens", 1)

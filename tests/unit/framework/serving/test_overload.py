@@ -209,6 +209,22 @@ def test_a_bound_on_waiting_holds_without_overload() -> None:
     assert load.is_full(CAPACITY, 0) and not load.is_full(0, 9)
 
 
+def test_a_bound_on_waiting_holds_before_anything_has_run() -> None:
+    load = LoadControl(CAPACITY, longest_wait=0.05, seconds_alone=0.02)
+    assert [load.is_full(admitted, admitted) for admitted in range(5)] == [False, False, False, True, True]
+    load.note_batch(0.001, was_alone=False)  # which counts from then on
+    assert not load.is_full(31, 31)
+
+
+def test_a_client_of_the_first_burst_hears_when_to_come_again() -> None:
+    batcher: Batcher[int, int] = Batcher("burst", 0.0, 2)
+    batcher.load.seconds_alone = 4.0
+    with batcher.admit(), batcher.admit(), pytest.raises(RetryError) as refused, batcher.admit():
+        raise AssertionError("two are let in")
+    assert refused.value.retry_after == 8
+    batcher.close()
+
+
 def test_an_overloaded_batcher_does_not_wait_for_others() -> None:
     batcher: Batcher[int, int] = Batcher("t", 1e6, 100)
     with batcher.admit(), batcher.admit():  # the second one is on its way, and does not come

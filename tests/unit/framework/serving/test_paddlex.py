@@ -92,7 +92,9 @@ def test_switches_of_requests() -> None:
         "flatten": True,
         "language": "no",  # a text that it may be
     }
-    for wrong in ({"flatten": 2}, {"flatten": "maybe"}, {"count": True}, {"count": "yes"}):
+    # Of a language that writes whole numbers as others.
+    assert request_options(Options, {"count": 2.0}, "model") == {"count": 2}
+    for wrong in ({"count": 2.5}, {"flatten": 2}, {"flatten": "maybe"}, {"count": True}, {"count": "yes"}):
         with pytest.raises(ConfigError, match="wrong type"):
             request_options(Options, wrong, "model")
 

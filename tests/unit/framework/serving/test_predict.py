@@ -9,6 +9,7 @@ import json
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -375,8 +376,10 @@ def test_a_model_that_is_not_ready_fails_probes(start: Start, monkeypatch: pytes
     """kserve#1915, #3113: a readiness probe of KServe's first protocol asks for the model."""
     client = start()
     path = "/v1/models/tiny"
-    assert client.get(path).status_code == client.get("/readyz").status_code == 200
+    for one in (path, "/readyz", "/health"):
+        assert client.get(one).status_code == 200
     monkeypatch.setattr(client.app.state.store.get("tiny"), "_version", None)  # type: ignore[attr-defined]
+    assert client.get("/health").status_code == 503  # servers with this path listen when a model is ready
     answer = client.get(path)
     assert answer.status_code == 503 and answer.json()["ready"] is False and answer.headers["retry-after"]
     assert client.get("/readyz").status_code == client.get("/v2/models/tiny/ready").status_code == 503
@@ -424,6 +427,8 @@ def test_a_drawing_comes_with_the_json_of_one_run(start: Start) -> None:
         lambda text: text.rstrip("="),
         lambda text: text.replace("+", "-").replace("/", "_").rstrip("="),
         lambda text: text.replace("+", " "),
+        lambda text: text + "==",  # basyx-python-sdk#14
+        lambda text: "data:image/png;base64," + quote(text, safe=""),  # xhtml2pdf#409; RFC 2397
     ],
 )
 def test_base64_as_clients_write_it(change: Callable[[str], str]) -> None:

@@ -148,6 +148,9 @@ def test_classes_as_text_embeddings_inference_gives_them(folders: dict[str, Path
         ("rerank", {"query": "a", "texts": []}, 422, "Validation", "texts"),
         ("rerank?model=reranker", {"query": "a", "texts": ["b"], "raw_scores": True}, 422, "Validation", "raw_scores"),
         ("predict", {"inputs": ["a", "b", "c"]}, 422, "Validation", "3 texts"),
+        ("tokenize", {"inputs": [3]}, 422, "Validation", "a list of texts"),
+        ("decode", {"ids": [-1]}, 422, "Validation", "numbers of tokens from 0"),
+        ("", {"inputs": 3}, 422, "Validation", "a list of texts"),
         ("similarity", {"inputs": {"sentences": ["a"]}}, 422, "Validation", "source_sentence"),
     ],
 )  # fmt: skip
@@ -184,3 +187,59 @@ def test_long_texts_are_cut_where_that_is_asked_for(url: str) -> None:
 def test_bad_requests(url: str, path: str, body: dict[str, object], status: int, message: str) -> None:
     answer = httpx.post(f"{url}/v1/{path}", json=body, timeout=60)
     assert answer.status_code == status and message in answer.json()["error"]["message"], answer.text
+
+
+def test_tokens_as_text_embeddings_inference_gives_them(folders: dict[str, Path], url: str) -> None:
+    (tokens,) = post(url, "tokenize", {"inputs": "the Çat dogs"})
+    tokenizer = predictor(folders["embedder"]).tokenizer
+    encoding = tokenizer.encode("the Çat dogs")
+    assert [one["id"] for one in tokens] == encoding.ids.tolist()
+    ends = {"special": True, "start": None, "stop": None}
+    assert tokens[0] == {"id": tokenizer.cls_id, "text": "[CLS]", **ends}
+    assert tokens[-1] == {"id": tokenizer.sep_id, "text": "[SEP]", **ends}
+    words = [(one["text"], one["start"], one["stop"]) for one in tokens[1:-1]]
+    assert words[0] == ("the", 0, 3)
+    assert words[-1][2] == len("the Çat dogs".encode())  # bytes
+    assert b"".join("the Çat dogs".encode()[start:stop] for _, start, stop in words) == "theÇatdogs".encode()
+    plain = post(url, "tokenize", {"inputs": ["the", ""], "add_special_tokens": False})
+    assert [[one["text"] for one in row] for row in plain] == [["the"], []]
+    (asked,) = post(url, "tokenize?model=plain", {"inputs": "dogs", "prompt_name": "query"})
+    (whole,) = post(url, "tokenize?model=plain", {"inputs": "the cat dogs"})
+    assert asked == whole
+    ids = [[one["id"] for one in whole], [asked[1]["id"]]]
+    assert post(url, "decode?model=plain", {"ids": ids}) == ["the cat dogs", "the"]
+    assert post(url, "decode", {"ids": ids[1]}) == ["the"]
+    assert post(url, "decode", {"ids": ids[0], "skip_special_tokens": False})[0].startswith("[CLS]")
+
+
+def test_facts_as_text_embeddings_inference_gives_them(url: str) -> None:
+    facts = httpx.get(f"{url}/info?model=embedder", timeout=60).json()
+    assert facts["model_type"] == {"embedding": {"pooling": "mean"}} and facts["model_dtype"] == "float32"
+    assert facts["served_model_name"] == "embedder" and facts["max_input_length"] > 8
+    numbers = ("max_concurrent_requests", "max_batch_tokens", "max_client_batch_size", "tokenization_workers")
+    assert all(isinstance(facts[name], int) for name in numbers)
+    kind = httpx.get(f"{url}/info?model=classes", timeout=60).json()["model_type"]
+    assert kind["classifier"]["id2label"] == LABELS and kind["classifier"]["label2id"]["class 3"] == 3
+    assert "reranker" in httpx.get(f"{url}/info?model=reranker", timeout=60).json()["model_type"]
+
+
+def test_an_address_without_a_route_takes_the_texts_of_each(url: str) -> None:
+    vectors = post(url, "embed", {"inputs": TEXTS})
+    assert post(url, "", {"inputs": TEXTS}) == vectors
+    pairs = {"source_sentence": TEXTS[0], "sentences": TEXTS[1:]}
+    assert post(url, "", {"inputs": pairs}) == post(url, "similarity", {"inputs": pairs})
+    ranks = {"query": "the dog", "texts": TEXTS}
+    assert post(url, "?model=reranker", ranks) == post(url, "rerank?model=reranker", ranks)
+    classes = post(url, "predict", {"inputs": TEXTS[0]})
+    body = {"inputs": TEXTS[0], "parameters": {}}  # as huggingface_hub sends it
+    assert post(url, "?model=classes", body) == classes
+    assert post(url, "predict", {**body, "parameters": {"top_k": 2}}) == classes[:2]
+
+
+def test_texts_without_a_route_need_a_key_where_the_page_needs_none(folders: dict[str, Path]) -> None:
+    with live(folders["embedder"], api_keys=("secret",)) as url:
+        assert httpx.get(url, timeout=60).status_code == 200
+        assert httpx.post(url, json={"inputs": "a"}, timeout=60).status_code == 401
+        assert httpx.get(f"{url}/info", timeout=60).status_code == 401
+        headers = {"Authorization": "Bearer secret"}
+        assert httpx.post(url, json={"inputs": "a"}, headers=headers, timeout=60).status_code == 200
