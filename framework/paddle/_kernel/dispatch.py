@@ -74,6 +74,8 @@ _NEED_INPUTS = frozenset(
         *("maximum", "minimum", "fmax", "fmin", "atan2", "conv2d", "bmm", "dot", "cross", "prod", "norm"),
     )
 )
+# What a body raises while it is traced; of a None where data is wanted, the attribute that None has not.
+_REFUSALS = (TypeError, ValueError, AttributeError)
 _PLAIN = frozenset((float, int, bool, complex))
 _numbers: dict[float, jax.Array] = {}
 _NUMBERS = 256  # kept at a time
@@ -234,7 +236,7 @@ def execute(compiled: Compiled, args: Sequence[object]) -> Any:
     before = enter_x64(True)
     try:
         out = compiled.forward(*values)
-    except (TypeError, ValueError) as error:
+    except _REFUSALS as error:
         out = _called_again(compiled, args, values, error)
     finally:
         leave_x64(before)
@@ -275,7 +277,7 @@ def _recorded(compiled: Compiled, args: Sequence[object], values: list[object]) 
             out = out if len(out) > 1 else out[0]
         else:
             out = compiled.program(*values)
-    except (TypeError, ValueError) as error:
+    except _REFUSALS as error:
         raise explained(compiled, args, error) from error
     finally:
         leave_x64(before)
@@ -328,7 +330,7 @@ def _called_again(
         raise explained(compiled, args, error) from error
     try:
         return compiled.program.inner(*values)
-    except (TypeError, ValueError) as inner:
+    except _REFUSALS as inner:
         raise explained(compiled, args, inner) from inner
 
 
@@ -354,6 +356,14 @@ def explained(compiled: Compiled, args: Sequence[object], error: Exception) -> E
         error, OarError | jax.errors.ConcretizationTypeError | jax.errors.TracerArrayConversionError
     ):
         return error
+    if isinstance(error, AttributeError):
+        if not any(a is None for a in args):
+            return error
+        return OperandError(
+            "an argument must be a Tensor, not None",
+            where=f"paddle.{compiled.name}",
+            fix="look at what gave it: a function without return, a gradient before backward()",
+        )
     inputs = ", ".join(
         f"{a.dtype.name}{a.shape}" if isinstance(a, Tensor) else "a key" if a is KEY else repr(a)[:40]
         for a in args

@@ -158,8 +158,9 @@ class Tensor:
     @grad.setter
     def grad(self, grad: Tensor | None) -> None:
         if type(grad) is Tensor:  # a Tensor of its own: gradients are added to it in place
+            stops = grad.stop_gradient
             grad = wrap(grad._value)
-            grad.stop_gradient = False
+            grad.stop_gradient = stops
         self._grad, self._zero_grad = grad, False
 
     @property

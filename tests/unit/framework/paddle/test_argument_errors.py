@@ -199,3 +199,11 @@ def test_a_data_type_has_a_number():
 def test_lists_of_tensors_are_lists(function: Callable[..., object], value: object) -> None:
     with pytest.raises(ValueError, match=r"list of Tensors"):
         function(value)
+
+
+@pytest.mark.parametrize(
+    "function", [paddle.all, paddle.argmax, paddle.sum, F.softmax, F.silu, paddle.linalg.det]
+)
+def test_none_for_a_tensor_is_a_value_error_that_says_so(function: Callable[[object], object]):
+    with pytest.raises(ValueError, match="must be a Tensor, not None"):
+        function(None)

@@ -184,9 +184,11 @@ def test_an_assigned_gradient_is_a_copy() -> None:
     """paddlepaddle 2.6.2: what is added to it later does not reach the assigned Tensor."""
     x, gradient = paddle.to_tensor(1.0, stop_gradient=False), paddle.to_tensor(3.0)
     x.grad = gradient
-    assert x.grad is not None and not x.grad.stop_gradient
+    assert x.grad is not None and x.grad.stop_gradient  # as the assigned one
     (x * 2).backward()
-    assert float(x.grad) == 5 and float(gradient) == 3 and gradient.stop_gradient
+    assert float(x.grad) == 5 and float(gradient) == 3 and gradient.stop_gradient and x.grad.stop_gradient
+    x.grad = paddle.to_tensor(3.0, stop_gradient=False)
+    assert not x.grad.stop_gradient
 
 
 # What 2.6.2 says to the gradients that `backward` returns for two Tensors.
