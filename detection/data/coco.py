@@ -21,7 +21,8 @@ from framework.config.registry import register
 from framework.core.errors import FormatError, InputError
 from framework.core.fields import is_number, read_list, read_number, read_text
 from framework.core.types import JSON
-from framework.vision.annotations.coco import describe_all_crowds, is_ignored
+from framework.vision.annotations.coco import describe_all_crowds, is_ignored, read_rotation
+from framework.vision.annotations.shapes import turn_box
 from framework.vision.coco_ids import Id, distinct_categories, entries_by_id, read_file_name, read_id
 from framework.vision.dataset_files import (
     abbreviate,
@@ -246,7 +247,7 @@ def find_unusable(box: list[float], size_hw: tuple[int, int] | None) -> str | No
 
 def read_box(entry: dict[str, JSON], keypoints: int, name: str, file: Path) -> list[float]:
     """[left, top, width, height] of an annotation; where it has no box, the bounds of its labelled keypoints or of its
-    outline, and those of the outline where its box has no area."""
+    outline, and those of the outline where its box has no area. A box that CVAT turned is that around its corners."""
     if keypoints and "bbox" not in entry:
         return _bounds(_points(entry, keypoints, name, file))
     box = entry.get("bbox")
@@ -263,6 +264,11 @@ def read_box(entry: dict[str, JSON], keypoints: int, name: str, file: Path) -> l
             received=f"bbox {box!r}",
             allowed="[left, top, width, height], four numbers",
         )
+    if (degrees := read_rotation(entry)) and usable_region(entry.get("segmentation"))[0] is None:
+        x, y, width, height = numbers
+        corners = turn_box((x, y, x + width, y + height), degrees)
+        (x0, y0), (x1, y1) = corners.min(axis=0).tolist(), corners.max(axis=0).tolist()
+        return [x0, y0, x1 - x0, y1 - y0]
     return [float(value) for value in numbers]
 
 

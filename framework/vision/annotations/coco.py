@@ -16,9 +16,11 @@ from framework.vision.annotations.objects import (
     AnnotatedImage,
     AnnotatedObject,
     AnnotatedSet,
+    bounds,
     from_full_mask,
     signed_area,
 )
+from framework.vision.annotations.shapes import turn_box
 from framework.vision.coco_ids import distinct_categories, entries_by_id, read_file_name, read_id
 from framework.vision.dataset_files import Region, abbreviate, image_path, read_annotations, usable_region
 
@@ -83,6 +85,14 @@ def is_ignored(annotation: Mapping[str, JSON], where: str) -> bool:
     return read_flag(annotation, "iscrowd", where) or read_flag(annotation, "ignore", where)
 
 
+def read_rotation(annotation: Mapping[str, JSON]) -> float:
+    """By how many degrees the box of an annotation is turned clockwise around its middle: CVAT and Datumaro write a
+    turned box as it was before, with this in `attributes`. 0 where nothing, or no number of degrees, is said."""
+    attributes = annotation.get("attributes")
+    degrees = attributes.get("rotation") if isinstance(attributes, dict) else None
+    return float(degrees) if is_number(degrees) and abs(degrees) <= 360 else 0.0
+
+
 def describe_all_crowds(count: int) -> str:
     """What is to be said of a file that has crowds alone, of which nothing would be learnt."""
     return (
@@ -125,11 +135,12 @@ def _read_object(one: Mapping[str, JSON], label: str, region: Region | None, whe
     numbers = [float(value) for value in box if is_number(value)] if isinstance(box, list) else []
     if len(numbers) == 4 and min(numbers[2:]) > 0:
         x, y, width, height = numbers
+        if degrees := 0.0 if outlines else read_rotation(one):
+            outlines = (turn_box((x, y, x + width, y + height), degrees),)
+            return AnnotatedObject(label, bounds(outlines), outlines, None, attributes, is_valid)
         return AnnotatedObject(label, (x, y, x + width, y + height), outlines, None, attributes, is_valid)
     if outlines:
-        points = np.concatenate(outlines)
-        (x0, y0), (x1, y1) = points.min(axis=0).tolist(), points.max(axis=0).tolist()
-        return AnnotatedObject(label, (x0, y0, x1, y1), outlines, None, attributes, is_valid)
+        return AnnotatedObject(label, bounds(outlines), outlines, None, attributes, is_valid)
     raise ValueError(f"neither a box with an area nor an outline ({str(box)[:40]})")
 
 

@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from framework.vision.annotations.objects import AnnotatedObject, bounds
-from framework.vision.annotations.shapes import FARTHEST, ellipse_outline, turn
+from framework.vision.annotations.shapes import FARTHEST, ellipse_outline, turn_box
 
 _NO_AREA = ("polyline", "points", "cuboid", "skeleton", "tag")
 _LARGEST_MASK = 1 << 28  # pixels: more than an image that is read has
@@ -84,7 +84,7 @@ def _read_box(shape: Element, label: str, attributes: Mapping[str, str]) -> Anno
     degrees = _number(shape, "rotation", 0.0)
     if not degrees:
         return AnnotatedObject(label, (x0, y0, x1, y1), attributes=attributes)
-    outline = turn(np.array([[x0, y0], [x1, y0], [x1, y1], [x0, y1]]), degrees)
+    outline = turn_box((x0, y0, x1, y1), degrees)
     return AnnotatedObject(label, bounds([outline]), (outline,), attributes=attributes)
 
 

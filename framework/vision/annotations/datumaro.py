@@ -24,7 +24,7 @@ from framework.vision.annotations.objects import (
     bounds,
     from_full_mask,
 )
-from framework.vision.annotations.shapes import box_object, ellipse_outline, outline_object, turn
+from framework.vision.annotations.shapes import box_object, ellipse_outline, outline_object, turn, turn_box
 from framework.vision.dataset_files import abbreviate, decode_region, is_region, read_annotations
 from framework.vision.image import read_size
 
@@ -223,8 +223,7 @@ def _read_shape(
     box = box_object(label, (x, y, x + width, y + height), attributes, is_valid)
     if not degrees:
         return box
-    corners = np.array([[x, y], [x + width, y], [x + width, y + height], [x, y + height]])
-    return outline_object(label, turn(corners, degrees), attributes, is_valid)
+    return outline_object(label, turn_box(box.box, degrees), attributes, is_valid)
 
 
 def _degrees(text: str) -> float:

@@ -47,6 +47,12 @@ def turn(points: np.ndarray, degrees: float, centre: np.ndarray | None = None) -
     return (points - centre) @ matrix + centre
 
 
+def turn_box(box: tuple[float, float, float, float], degrees: float) -> np.ndarray:
+    """[4, 2]: the corners of a box xyxy that is turned clockwise around its middle."""
+    x0, y0, x1, y1 = box
+    return turn(np.array([[x0, y0], [x1, y0], [x1, y1], [x0, y1]], np.float64), degrees)
+
+
 def ellipse_outline(x: float, y: float, across: float, down: float, degrees: float = 0.0) -> np.ndarray:
     """[48, 2]: the outline of an ellipse around (x, y) with these radii, turned clockwise."""
     angles = np.arange(_CORNERS) * (2 * math.pi / _CORNERS)

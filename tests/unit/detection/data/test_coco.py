@@ -381,3 +381,26 @@ def test_images_are_turned_or_left_as_they_are_stored(tmp_path: Path) -> None:
     assert "EXIF" not in str(
         validate(CocoDetection(tmp_path, Path("file.json"), "images", orientation="stored"))
     )
+
+
+def test_a_box_that_cvat_turned_is_that_around_its_corners(tmp_path: Path) -> None:
+    """CVAT's export to COCO has the box before it was turned (cvat#4745)."""
+    data = content()
+    turned = {"id": 1, "image_id": 9, "category_id": 7, "bbox": [10, 5, 10, 4], "area": 40}
+    square = [[9, 4, 21, 4, 21, 10, 9, 10]]
+    data["annotations"] = [
+        turned | {"attributes": {"occluded": False, "rotation": 90.0}, "segmentation": []},
+        turned | {"id": 2, "attributes": {"rotation": 45.0}},
+        turned | {"id": 3, "attributes": {"rotation": 45.0}, "segmentation": square},
+        turned | {"id": 4, "attributes": {"rotation": "left"}},
+    ]
+    half = 14 / 2**1.5
+    around = [15 - half, 7 - half, 15 + half, 7 + half]
+    as_written = [10, 5, 20, 9]
+    boxes = written(tmp_path, data)[1].boxes
+    np.testing.assert_allclose(boxes, [[13, 2, 17, 12], around, as_written, as_written], atol=1e-5)
+
+    read = read_coco(tmp_path / "file.json", tmp_path / "images").images[0].objects
+    assert [len(one.outlines) for one in read] == [1, 1, 1, 0]
+    np.testing.assert_allclose([one.box for one in read], boxes, atol=1e-5)
+    np.testing.assert_allclose(read[0].outlines[0], [[17, 2], [17, 12], [13, 12], [13, 2]], atol=1e-9)
