@@ -57,8 +57,7 @@ class OCROptions:
     )
     look_closer: bool | None = option(
         None,
-        "whether a page with small or badly read lines is seen once more in tiles; without, such pages take a half to a "
-        "quarter of the time",
+        "whether a page with small or badly read lines is seen once more in tiles, for two to four times the time",
     )
     document_orientation: bool | None = option(
         None,
