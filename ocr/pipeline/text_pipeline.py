@@ -251,8 +251,8 @@ class OCRPipeline:
         started = time.perf_counter()
         seen_whole = not detected.curved and not detected.in_tiles
         narrow = seen_whole and are_narrow(page.lines, self.detector.view_scale(image.shape[:2]))
-        wanted = self.options.look_closer and (bad or narrow)
-        quads = self._detect_closer(image, detected.quads) if wanted else None
+        is_small = self.options.look_closer and (bad or narrow)
+        quads = self._detect_closer(image, detected.quads) if is_small else None
         if quads is None:
             return page
         closer = _turn_back(DetectedLines(quads, {}), quarter, page.size_hw)

@@ -39,18 +39,8 @@ _BEND_HZ = 1000.0
 _BEND_MEL = _BEND_HZ / _HZ_PER_MEL
 _LOG_STEP = math.log(6.4) / 27  # of Slaney's scale above it
 _WINDOWS = (
-    *("blackman", "bohman", "cosine", "exponential", "gaussian", "general_cosine"),
-    *(
-        "general_gaussian",
-        "general_hamming",
-        "hamming",
-        "hann",
-        "kaiser",
-        "nuttall",
-        "taylor",
-        "triang",
-        "tukey",
-    ),
+    *("blackman", "bohman", "cosine", "exponential", "gaussian", "general_cosine", "general_gaussian"),
+    *("general_hamming", "hamming", "hann", "kaiser", "nuttall", "taylor", "triang", "tukey"),
 )
 _WITH_PARAMETERS = ("exponential", "gaussian", "general_cosine", "general_gaussian", "general_hamming")
 
