@@ -13,11 +13,10 @@ from framework.core.compilation import enable_compilation_cache
 from framework.core.errors import InputError, nearest
 from framework.core.process import cpu_count
 from framework.export.artifact import CONFIG, WEIGHTS, program_file
-from framework.interop.source import Source
+from framework.interop.source import Source, find_paddle_program
 
 log = logging.getLogger("oar")
 # What Paddle's export commands call the program in a folder.
-_PROGRAMS = ("inference.pdmodel", "model.pdmodel", "__model__", "inference.json", "model.json")
 
 
 class PrecisionType(enum.Enum):
@@ -175,7 +174,7 @@ class Config:
                     "(.pdmodel or .json) and its .pdiparams",
                 )
             folder = folder.parent
-        elif not any(folder.glob("*.jaxexp")) and (program := _find_program(folder)) is not None:
+        elif not any(folder.glob("*.jaxexp")) and (program := find_paddle_program(folder)) is not None:
             self._program = program, None
         self._folder = folder
 
@@ -331,8 +330,3 @@ class Config:
         close = nearest(name, (*Config._SWITCHES, *Config._VALUES, *Config._NO_EFFECT, *vars(Config)))
         hint = f"; did you mean {close!r}?" if close else ""
         raise AttributeError(f"Config has no attribute {name!r}{hint}", name=name, obj=self)
-
-
-def _find_program(folder: Path) -> Path | None:
-    """Paddle's program in an upstream export folder, or None."""
-    return next((folder / name for name in _PROGRAMS if (folder / name).is_file()), None)

@@ -20,6 +20,7 @@ from framework.core.bounded import read_bytes
 from framework.core.errors import FormatError
 
 FETCH_AGAIN = "copy or download the file again and compare its size and checksum with the published ones"
+_PROGRAM_FILES = ("inference.pdmodel", "model.pdmodel", "__model__", "inference.json", "model.json")
 MAX_RANK = 32
 _MAX_BYTES = 1 << 40  # no weights of one machine are larger; a sparse file may say so
 
@@ -109,3 +110,8 @@ def read_source(path: str | Path | Source) -> Source:
     if not data:
         raise FormatError("the file is empty", where=path, received="0 bytes", fix=FETCH_AGAIN)
     return Source(str(path), memoryview(data))
+
+
+def find_paddle_program(folder: Path) -> Path | None:
+    """The program in a folder that Paddle or its toolkits exported to; None: there is none of their names."""
+    return next((folder / name for name in _PROGRAM_FILES if (folder / name).is_file()), None)

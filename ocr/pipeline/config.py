@@ -18,6 +18,7 @@ from framework.core.model_config import ModelConfig
 from framework.core.types import JSON
 from framework.engine.task import Pipeline, Stage, Task
 from framework.export import TensorSpec
+from framework.workflow.domain.weights import resolve_weights
 from ocr.pages.stages import PageOrientationOptions, UnwarpOptions
 from ocr.pipeline.stage_from_run import find_run, read_run_characters, read_run_stage
 from ocr.pipeline.text_pipeline import PipelineOptions
@@ -84,15 +85,15 @@ class RecognizerConfig:
         )
 
     def _read_characters(self, path: Path) -> CharacterSet:
-        """The named dictionary, or the one that comes with the weights: inside an ONNX file, beside them in the
-        hub, or in the config of the run that trained them."""
+        """The named dictionary, or the one that comes with the weights: inside an ONNX file, in the inference.yml
+        beside a program of PaddleOCR, beside them in the hub, or in the config of the run that trained them."""
         how = {"use_space_char": self.use_space_char, "right_to_left": self.right_to_left}
         if not self.characters and (run := find_run(self.weights)) is not None:
             # A run's dictionary is in its config, not beside its weights.
             return read_run_characters(run)
         if self.characters:
             return CharacterSet.from_file(hub.resolve(self.characters, "ocr"), **how)
-        return find_characters(path, self.weights, **how)
+        return find_characters(path, self.weights, "characters: FILE", **how)
 
 
 @dataclass(frozen=True)
@@ -169,7 +170,7 @@ _StageConfig = DetectorConfig | RecognizerConfig | OrientationConfig | PageOrien
 
 
 def _make_stage(config: _StageConfig, task: Task, inputs: dict[str, TensorSpec]) -> Stage:
-    path, about = hub.resolve(config.weights, "ocr"), {"options": plain(config.options)}
+    path, about = resolve_weights(config.weights, "ocr"), {"options": plain(config.options)}
     low = config.bf16_verified, config.bf16_engines
     return Stage(config.model, task, config.weights, path, inputs, (), about, *low)
 

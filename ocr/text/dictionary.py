@@ -10,6 +10,8 @@ from framework import hub
 from framework.core.errors import ConfigError, did_you_mean
 from framework.export.artifact import CONFIG, load_artifact
 from framework.interop import load_program
+from framework.interop.source import find_paddle_program
+from framework.workflow.domain.weights import resolve_weights
 from ocr.text.characters import CharacterSet
 from ocr.text.label_files import read_line_labels
 
@@ -137,13 +139,21 @@ def characters_of_weights(weights: str, *, use_space_char: bool, right_to_left: 
             right_to_left=artifact.setting("right_to_left", bool),
             source=artifact.source,
         )
+    path = resolve_weights(weights, "ocr")
+    named_by = "characters: {file: FILE}"
     return find_characters(
-        hub.resolve(weights, "ocr"), weights, use_space_char=use_space_char, right_to_left=right_to_left
+        path, weights, named_by, use_space_char=use_space_char, right_to_left=right_to_left
     )
 
 
-def find_characters(path: Path, weights: str, *, use_space_char: bool, right_to_left: bool) -> CharacterSet:
-    """The symbols inside an ONNX file, or beside the weights of this name in the hub.
+def find_characters(
+    path: Path, weights: str, named_by: str, *, use_space_char: bool, right_to_left: bool
+) -> CharacterSet:
+    """The symbols inside an ONNX file, in the inference.yml beside a program of PaddleOCR 3.x, or beside the weights of
+    this name in the hub.
+
+    Args:
+        named_by: How a file of symbols would be named in the configuration, for the error.
 
     Raises:
         ConfigError: there are none.
@@ -157,11 +167,15 @@ def find_characters(path: Path, weights: str, *, use_space_char: bool, right_to_
     if weights in known and "dict" in known[weights].files:
         file = hub.fetch(weights, "dict")
         return CharacterSet.from_file(file, use_space_char=use_space_char, right_to_left=right_to_left)
+    described = path.with_name("inference.yml")
+    if path == find_paddle_program(path.parent) and described.is_file():
+        return CharacterSet.from_inference_yml(described, right_to_left=right_to_left or None)
     raise ConfigError(
         "these weights carry no dictionary",
         where=weights,
-        allowed="an artifact of a recogniser, an ONNX file with its dictionary, or weights of the hub that have one",
-        fix="name the file of symbols: characters: {file: …}",
+        allowed="an artifact of a recogniser, an ONNX file with its dictionary, a folder of PaddleOCR with "
+        "inference.yml, or weights of the hub that have one",
+        fix=f"name the file of symbols: {named_by}",
     )
 
 

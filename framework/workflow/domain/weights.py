@@ -19,7 +19,7 @@ from framework.core.torch_state import TorchState
 from framework.interop import load_program, load_weights, weighted_ops
 from framework.interop.detect import detect
 from framework.interop.paddle_runs import name_of_checkpoint
-from framework.interop.source import Source, read_source
+from framework.interop.source import Source, find_paddle_program, read_source
 from framework.interop.weights.match import from_torch, match_weights
 from framework.interop.weights.model_folder import find_weights, is_model_folder
 from framework.interop.weights.weighted import WeightedOp
@@ -53,8 +53,9 @@ class FitsWeights(Protocol):
 
 def resolve_weights(spec: str | Path, domain: str | None = None) -> Path:
     """The file, or the folder of a checkpoint, that `spec` means: the folder of a run (its best checkpoint), that of a
-    model of transformers or PaddleNLP, a path, a name of the hub or an address, which are fetched. Names that Paddle's
-    toolkits give the checkpoints of a run, such as output/best_model/model.pdparams, mean those of the run here.
+    model of transformers or PaddleNLP, or of one that Paddle exported, a path, a name of the hub or an address, which
+    are fetched. Names that Paddle's toolkits give the checkpoints of a run, such as output/best_model/model.pdparams,
+    mean those of the run here.
 
     Raises:
         HubError: it is none of these, or cannot be reached.
@@ -63,6 +64,8 @@ def resolve_weights(spec: str | Path, domain: str | None = None) -> Path:
     path = Path(spec).expanduser()
     if is_model_folder(path):
         return find_weights(path)
+    if (program := find_paddle_program(path)) is not None:
+        return program
     named = None if path.exists() else name_of_checkpoint(path)
     if path.is_dir() or (named is not None and (named[0] / CHECKPOINTS).is_dir()):
         return find_checkpoint(path, prefer="best")

@@ -17,6 +17,7 @@ from framework.core.types import JSON
 from framework.export import Artifact, load_artifact
 from framework.export.artifact import CONFIG
 from framework.inference.runtime import Runtime
+from framework.interop.source import find_paddle_program
 from framework.io.checkpoint import CHECKPOINTS, find_checkpoint, run_folder
 from framework.workflow.domain.capabilities import FallbackModel, FolderImporter, RuntimeSettings
 from framework.workflow.domain.config_file import ConfigFile, open_config
@@ -209,14 +210,15 @@ def _weight_files(plain: dict[str, JSON], config: Path) -> list[Path]:
     if plain.get("pipeline") is not None:
         return []
     weights = Path(str(plain.get("weights") or run_folder(config))).expanduser()
-    if weights.is_dir():
+    if weights.is_dir() and find_paddle_program(weights) is None:
         folder = find_checkpoint(weights, prefer="best")
         return sorted(path for path in folder.iterdir() if path.is_file())
     return _with_siblings(weights)
 
 
 def _with_siblings(path: Path) -> list[Path]:
-    """A file with those beside it of the same stem: a program and its parameters."""
+    """A file with those beside it of the same stem: a program and its parameters. Of a folder those of its program."""
+    path = find_paddle_program(path) or path
     if not path.is_file():
         return []
     return sorted(other for other in path.parent.iterdir() if other.stem == path.stem and other.is_file())

@@ -128,6 +128,19 @@ def test_bound_options_become_plain_data():
     assert type(data) is dict and data["height"] == 48
 
 
+def test_the_dictionary_of_a_folder_of_paddleocr_is_in_its_inference_yml(tmp_path: Path):
+    (tmp_path / "inference.json").write_bytes(b"")
+    (tmp_path / "inference.yml").write_text("PostProcess: {character_dict: [a, b, no]}", encoding="utf-8")
+    network = TextRecognizerConfig("PP-OCRv5_mobile_rec", deploy=True)
+    stage = RecognizerConfig(network, str(tmp_path), RecognizeOptions(HALF)).stage()
+    assert stage.path == tmp_path / "inference.json"
+    assert stage.config["characters"] == ["a", "b", "no"] and stage.model.num_classes == 5
+    other = tmp_path / "other.json"  # what is said of a program is not said of the files beside it
+    other.write_bytes(b"")
+    with pytest.raises(ConfigError, match="characters: FILE"):
+        RecognizerConfig(network, str(other), RecognizeOptions(HALF)).stage()
+
+
 def test_a_recogniser_needs_a_dictionary(tmp_path: Path):
     path = tmp_path / "own.safetensors"
     path.write_bytes(b"")

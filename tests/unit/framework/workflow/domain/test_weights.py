@@ -186,6 +186,13 @@ def test_a_checkpoint_is_loaded_with_its_average(tmp_path: Path) -> None:
         assert np.array_equal(model.state_dict()["fc.1.bias"], state["fc.1.bias"])
 
 
+@pytest.mark.parametrize("name", ["inference.pdmodel", "inference.json", "__model__"])
+def test_a_folder_that_paddle_exported_to_means_its_program(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).touch()
+    (tmp_path / "inference.yml").touch()
+    assert resolve_weights(tmp_path) == resolve_weights(str(tmp_path)) == tmp_path / name
+
+
 def test_torchs_conventions_are_recognised() -> None:
     model = lenet()
     state = {name: np.asarray(value) for name, value in model.state_dict().items()}

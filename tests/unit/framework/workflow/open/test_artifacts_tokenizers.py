@@ -16,3 +16,10 @@ def test_the_files_behind_tokenizers_are_found(tmp_path: Path) -> None:
     }
     settings = {"data": {"eval": {"transforms": [transform, {"tokenizer": "{}"}, {"tokenizer": "no/such"}]}}}
     assert _named_files(settings) == [tmp_path / "en" / "vocab.txt", tmp_path / "de.json"]
+
+
+def test_the_files_of_a_program_that_paddle_exported_are_found(tmp_path: Path) -> None:
+    names = ("inference.json", "inference.pdiparams", "inference.yml")
+    for name in (*names, "README.md"):
+        (tmp_path / name).write_text("a", encoding="utf-8")
+    assert _named_files({"weights": str(tmp_path)}) == [tmp_path / name for name in names]
