@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -158,17 +158,20 @@ class ChatTemplate:
         messages: Sequence[Message],
         tools: Sequence[Mapping[str, JSON]] | None = None,
         documents: Sequence[Mapping[str, JSON]] | None = None,
+        *,
+        skipped: Collection[int] = (),
         **kwargs: object,
     ) -> list[list[Segment]]:
         """The texts that a model is trained on to give all answers of a chat, each as by `render_with_masks`.
 
         That is the chat; and before it, for each answer that is told otherwise once the chat goes on (Qwen 3 takes the
-        thoughts of earlier ones away), the chat up to this answer, which alone is the assistant's there.
+        thoughts of earlier ones away), the chat up to this answer, which alone is the assistant's there. Of messages
+        whose numbers are `skipped` nothing is trained.
 
         Raises: as `render`. FormatError: the template has no `{% generation %}`, and changes what stands before an
         answer.
         """
-        changed, whole = self._cut_answers(messages, tools, documents, kwargs)
+        changed, whole = self._cut_answers(messages, tools, documents, kwargs, skipped)
         return [*changed, whole] if not changed or any(segment.is_assistant for segment in whole) else changed
 
     def _cut_answers(
@@ -177,14 +180,18 @@ class ChatTemplate:
         tools: Sequence[Mapping[str, JSON]] | None,
         documents: Sequence[Mapping[str, JSON]] | None,
         kwargs: Mapping[str, object],
+        skipped: Collection[int] = (),
     ) -> tuple[list[list[Segment]], list[Segment]]:
         """Texts up to answers that the chat as a whole tells otherwise, and the chat."""
+        text, marked = self._render(messages, tools, False, documents, kwargs)
         if self.marks_answers:
-            return [], _cut(*self._render(messages, tools, False, documents, kwargs))
-        text, spans = self._render(messages, tools, False, documents, kwargs)[0], []
-        changed = []
+            for number in sorted(skipped, reverse=True):
+                first = self._count_marked(messages[:number], tools, documents, kwargs)
+                del marked[first : self._count_marked(messages[: number + 1], tools, documents, kwargs)]
+            return [], _cut(text, marked)
+        changed, spans = [], []
         for number, message in enumerate(messages):
-            if message.get("role") != "assistant":
+            if message.get("role") != "assistant" or number in skipped:
                 continue
             until, span = self._find_answer(messages, number, tools, documents, kwargs)
             if text.startswith(until):
@@ -192,6 +199,16 @@ class ChatTemplate:
             else:
                 changed.append(_cut(until, [span]))
         return changed, _cut(text, spans)
+
+    def _count_marked(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Mapping[str, JSON]] | None,
+        documents: Sequence[Mapping[str, JSON]] | None,
+        kwargs: Mapping[str, object],
+    ) -> int:
+        """How many spans the template marks in the beginning of a chat."""
+        return len(self._render(messages, tools, False, documents, kwargs)[1]) if messages else 0
 
     @property
     def marks_answers(self) -> bool:

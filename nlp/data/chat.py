@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,7 @@ from framework.io.dataset import LazyDataset
 from framework.text.plain_content import break_special, encode_broken
 from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import load_tokenizer
-from nlp.data.conversations import Message, read_conversation
+from nlp.data.conversations import Message, read_conversation, skipped_answers
 from nlp.data.corpora import bos_ids, check_length, end_token
 from nlp.data.json_files import read_objects
 from nlp.data.packing import TokenSample, TokenText, pack_best_fit, row_of
@@ -51,10 +51,14 @@ class ChatRenderer(Protocol):
         ...
 
     def render_answers(
-        self, messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None = None
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Mapping[str, JSON]] | None = None,
+        *,
+        skipped: Collection[int] = (),
     ) -> Sequence[Sequence[tuple[str, bool]]]:
         """The texts that hold all answers, the chat last, each in segments: what the assistant wrote and is learned,
-        its end token included, is True."""
+        its end token included, is True. Not learned are the messages of the numbers `skipped`."""
         ...
 
 
@@ -78,7 +82,10 @@ class _BuiltIn:
         return text + self.answer if add_generation_prompt else text
 
     def render_with_masks(
-        self, messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None = None
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Mapping[str, JSON]] | None = None,
+        skipped: Collection[int] = (),
     ) -> Sequence[tuple[str, bool]]:
         calls = sum(bool(message.get("tool_calls")) for message in messages)
         if tools or calls:
@@ -89,19 +96,24 @@ class _BuiltIn:
                 allowed="the folder of a model whose template takes them",
             )
         segments = []
-        for message in messages:
+        for number, message in enumerate(messages):
             if not isinstance(message["content"], str):
                 raise FormatError(
                     "a message is no text", where="template", received=repr(message["content"])[:80]
                 )
             before, content = self.turn(message)
-            segments += [Segment(before, False), Segment(content, message["role"] == "assistant")]
+            is_learned = message["role"] == "assistant" and number not in skipped
+            segments += [Segment(before, False), Segment(content, is_learned)]
         return segments
 
     def render_answers(
-        self, messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None = None
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Mapping[str, JSON]] | None = None,
+        *,
+        skipped: Collection[int] = (),
     ) -> Sequence[Sequence[tuple[str, bool]]]:
-        return [self.render_with_masks(messages, tools)]
+        return [self.render_with_masks(messages, tools, skipped)]
 
 
 class PlainText(_BuiltIn):
@@ -129,9 +141,12 @@ class ChatML(_BuiltIn):
         return f"<|im_start|>{message['role']}\n", f"{message['content']}<|im_end|>"
 
     def render_with_masks(
-        self, messages: Sequence[Message], tools: Sequence[Mapping[str, JSON]] | None = None
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Mapping[str, JSON]] | None = None,
+        skipped: Collection[int] = (),
     ) -> Sequence[tuple[str, bool]]:
-        segments = super().render_with_masks(messages, tools)
+        segments = super().render_with_masks(messages, tools, skipped)
         return [one for pair in zip(segments[::2], segments[1::2]) for one in (*pair, Segment("\n", False))]
 
 
@@ -272,7 +287,8 @@ class Chats(LazyDataset):
         tokenizer, values = load_tokenizer(self.tokenizer), ChatValues(chat.messages, chat.tools)
         if self.plain_content:
             values = break_chat(tokenizer, *values[:2])
-        rendered = self._renderer.render_answers(values.messages, values.tools)
+        skipped = skipped_answers(chat.messages)
+        rendered = self._renderer.render_answers(values.messages, values.tools, skipped=skipped)
         texts = [
             tokens_of_chat(tokenizer, one, only_last, self._renderer.adds_bos, values.mark)
             for one in (rendered[-1:] if only_last else rendered)
@@ -281,8 +297,10 @@ class Chats(LazyDataset):
             raise FormatError(
                 "there is nothing to learn from the chat",
                 where=where,
-                received="no token of the assistant",
-                fix="the template must say what the assistant writes ({% generation %}), or take another one",
+                received="no token of the assistant"
+                + (f", {len(skipped)} of its messages marked" if skipped else ""),
+                fix="the template must say what the assistant writes ({% generation %}), or take another one; a "
+                "message with weight 0 is not learned",
             )
         return texts
 

@@ -7,6 +7,9 @@ Forms, told by their keys:
     Alpaca      {"instruction": "…", "input": "…", "output": "…", "system": "…", "history": [["…", "…"]]}
     PaddleNLP   {"src": "…" or ["…"], "tgt": "…" or ["…"]}
     trl         {"prompt": "…" or messages, "completion": "…" or messages}
+
+A message of the assistant with "weight": 0 (OpenAI), "loss": false (ms-swift), "train" or "training": false (Axolotl)
+is read and not learned.
 """
 
 from __future__ import annotations
@@ -50,13 +53,7 @@ class Conversation:
 def read_conversation(fields: Mapping[str, object], where: str) -> Conversation:
     """Raises: FormatError, where the object has none of the forms above, or an entry is no text."""
     fields = present_fields(fields)
-    tools = fields.get("tools")
-    if isinstance(tools, str):
-        tools = parse_json(tools, f"{where}: tools") if tools.strip() else None
-    if tools is not None and not isinstance(tools, list):
-        raise FormatError(
-            "tools are no list", where=where, received=repr(tools)[:80], allowed="a list of functions"
-        )
+    tools = read_tools(fields, where)
     messages = _messages_of(fields, where)
     if not any(message["role"] == "assistant" for message in messages):
         raise FormatError(
@@ -65,7 +62,19 @@ def read_conversation(fields: Mapping[str, object], where: str) -> Conversation:
             received=f"roles {[message['role'] for message in messages]}",
             allowed="a message of the assistant, which a model learns to write",
         )
-    return Conversation(tuple(messages), tuple(tools) if tools else None, where)
+    return Conversation(tuple(messages), tools, where)
+
+
+def read_tools(fields: Mapping[str, object], where: str) -> tuple[Mapping[str, JSON], ...] | None:
+    """The functions that the assistant may call; a text is their JSON. Raises: FormatError, where they are no list."""
+    tools = fields.get("tools")
+    if isinstance(tools, str):
+        tools = parse_json(tools, f"{where}: tools") if tools.strip() else None
+    if tools is not None and not isinstance(tools, list):
+        raise FormatError(
+            "tools are no list", where=where, received=repr(tools)[:80], allowed="a list of functions"
+        )
+    return tuple(tools) if tools else None
 
 
 def _messages_of(fields: Mapping[str, object], where: str) -> list[Message]:
@@ -131,7 +140,27 @@ def chat_messages(entries: Sequence[object], where: str) -> list[Message]:
             messages.append({"role": role, "content": "", "tool_calls": calls})
         else:
             messages.append(_message(role, entry.get("value"), message_where))
+        if role == "assistant" and not _is_learned(entry, message_where):
+            messages[-1] = {**messages[-1], "weight": 0}
     return messages
+
+
+def _is_learned(entry: Mapping[str, object], where: str) -> bool:
+    """Whether a message of the assistant is learned. Raises: FormatError, where its weight is neither 0 nor 1."""
+    weight = entry.get("weight", 1)
+    if weight not in (0, 1):
+        raise FormatError(
+            "a message is learned or not",
+            where=f"{where}: weight",
+            received=repr(weight)[:80],
+            allowed="0 or 1",
+        )
+    return weight == 1 and not any(entry.get(name) is False for name in ("loss", "train", "training"))
+
+
+def skipped_answers(messages: Sequence[Message]) -> frozenset[int]:
+    """The messages of the assistant that are read and not learned."""
+    return frozenset(number for number, message in enumerate(messages) if message.get("weight") == 0)
 
 
 def _in_one_form(entry: Mapping[str, object]) -> dict[str, object]:

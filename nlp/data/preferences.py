@@ -5,6 +5,8 @@ Forms of an entry, in .jsonl or a list in .json:
                     prompt, whose place the common beginning of the two takes; {"prompt", "completion", "label": true}
     PaddleNLP       {"src": ["…"], "tgt": ["…"], "response": ["…", "…"], "sort": [1, 0]}; one response for KTO
     LLaMA-Factory   {"conversations": […], "chosen": {"from": "gpt", "value": "…"}, "rejected": {…}}; "kto_tag": true
+"tools" beside them are functions that the assistant may call. Answers that repeat the prompt before them, as those of
+UltraFeedback do, have it once.
 """
 
 from __future__ import annotations
@@ -21,10 +23,11 @@ import numpy as np
 from framework.config.registry import register
 from framework.core.errors import ConfigError, FormatError
 from framework.core.sample import Sample
+from framework.core.types import JSON
 from framework.io.dataset import LazyDataset
 from framework.text.transforms import load_tokenizer
 from nlp.data.chat import ChatRenderer, ChatValues, break_chat, open_renderer, tokens_of_chat
-from nlp.data.conversations import Message, as_messages, chat_messages
+from nlp.data.conversations import Message, as_messages, chat_messages, read_tools
 from nlp.data.json_files import present_fields, read_objects
 from nlp.data.packing import TokenText
 
@@ -55,6 +58,7 @@ class JudgedEntry(NamedTuple):
     prompt: list[Message]
     answers: list[tuple[list[Message], bool]]
     where: str
+    tools: tuple[Mapping[str, JSON], ...] | None = None
 
 
 def read_pair(fields: Mapping[str, object], where: str) -> JudgedEntry:
@@ -69,7 +73,8 @@ def read_pair(fields: Mapping[str, object], where: str) -> JudgedEntry:
                 received=f"{len(answers)} responses, sort {fields['sort']}",
                 allowed="two responses with different numbers in sort, the larger the better",
             )
-        return JudgedEntry(prompt, sorted(answers, key=lambda one: not one[1]), where)
+        answers = sorted(answers, key=lambda one: not one[1])
+        return JudgedEntry(prompt, answers, where, read_tools(fields, where))
     if "chosen" not in fields or "rejected" not in fields:
         raise FormatError(
             "the entry is no pair of answers",
@@ -84,7 +89,23 @@ def read_pair(fields: Mapping[str, object], where: str) -> JudgedEntry:
         while common < min(len(preferred), len(rejected)) - 1 and preferred[common] == rejected[common]:
             common += 1
         prompt, preferred, rejected = preferred[:common], preferred[common:], rejected[common:]
-    return JudgedEntry(prompt, [(preferred, True), (rejected, False)], where)
+    else:
+        preferred, rejected = (_behind(prompt, answer) for answer in (preferred, rejected))
+    return JudgedEntry(prompt, [(preferred, True), (rejected, False)], where, read_tools(fields, where))
+
+
+def _behind(prompt: Sequence[Message], answer: list[Message]) -> list[Message]:
+    """An answer without the end of the prompt, where it begins with it."""
+    for count in range(min(len(prompt), len(answer) - 1), 0, -1):
+        if [_role_and_text(one) for one in prompt[-count:]] == [
+            _role_and_text(one) for one in answer[:count]
+        ]:
+            return answer[count:]
+    return answer
+
+
+def _role_and_text(message: Message) -> tuple[object, object]:
+    return message["role"], message["content"]
 
 
 def read_judged(fields: Mapping[str, object], where: str) -> JudgedEntry:
@@ -93,7 +114,7 @@ def read_judged(fields: Mapping[str, object], where: str) -> JudgedEntry:
     if "response" in fields and "sort" in fields:
         prompt, answers = _paddle_answers(fields, where)
         if len(answers) == 1:
-            return JudgedEntry(prompt, answers, where)
+            return JudgedEntry(prompt, answers, where, read_tools(fields, where))
     label = fields.get("label", fields.get("kto_tag"))
     answer = next((fields[name] for name in ("completion", "response", "output") if name in fields), None)
     prompt = _prompt(fields, where)
@@ -108,7 +129,8 @@ def read_judged(fields: Mapping[str, object], where: str) -> JudgedEntry:
             received=f"keys {', '.join(fields) or 'none'}; label {label!r}"[:160],
             allowed="prompt, completion and label (true or false); src, response and sort; messages and kto_tag",
         )
-    return JudgedEntry(prompt, [(_answer(answer, where), bool(label))], where)
+    answers = [(_behind(prompt, _answer(answer, where)), bool(label))]
+    return JudgedEntry(prompt, answers, where, read_tools(fields, where))
 
 
 def _paddle_answers(
@@ -192,7 +214,7 @@ class JudgedAnswers(LazyDataset):
         for path in self.paths:
             for where, fields in read_objects(path):
                 entry = self.read(fields, where)
-                texts = [self.text_of(entry.prompt, answer, where) for answer, _ in entry.answers]
+                texts = [self.text_of(entry, answer) for answer, _ in entry.answers]
                 cut += any(was_cut for _, was_cut in texts)
                 entries.append((entry, [text for text, _ in texts]))
         if not entries:
@@ -204,21 +226,20 @@ class JudgedAnswers(LazyDataset):
             )
         return entries
 
-    def text_of(
-        self, prompt: Sequence[Message], answer: Sequence[Message], where: str
-    ) -> tuple[TokenText, bool]:
-        """The tokens of a prompt and an answer, of which the answer is learned; and whether they had to be cut."""
+    def text_of(self, entry: JudgedEntry, answer: Sequence[Message]) -> tuple[TokenText, bool]:
+        """The tokens of an entry's prompt and an answer, of which the answer is learned; and whether they had to be
+        cut."""
         tokenizer = load_tokenizer(self.tokenizer)
-        values = ChatValues([*prompt, *answer])
+        values = ChatValues([*entry.prompt, *answer], entry.tools)
         if self.plain_content:
-            values = break_chat(tokenizer, values.messages)
-        segments = self._renderer.render_answers(values.messages)[-1]
+            values = break_chat(tokenizer, values.messages, values.tools)
+        segments = self._renderer.render_answers(values.messages, values.tools)[-1]
         ids, learned = tokens_of_chat(tokenizer, segments, True, self._renderer.adds_bos, values.mark)
         start = int(np.argmax(learned)) if learned.any() else len(ids)
         if start == len(ids):
             raise FormatError(
                 "an answer has no tokens",
-                where=where,
+                where=entry.where,
                 received=repr(answer)[:80],
                 fix="the template must say what the assistant writes ({% generation %}), or take another one",
             )
@@ -269,5 +290,5 @@ class LabelledAnswers(JudgedAnswers):
     def __getitem__(self, index: int) -> JudgedAnswer:
         entry, (answer,) = self.entries[index]
         other = self.entries[(index + 1) % len(self)][0].answers[0][0]
-        mismatched, _ = self.text_of(entry.prompt, other, entry.where)
+        mismatched, _ = self.text_of(entry, other)
         return JudgedAnswer(answer, mismatched, entry.answers[0][1], id=entry.where)

@@ -15,9 +15,9 @@ from framework.io.dataset import LazyDataset
 from framework.text.plain_content import encode_broken
 from framework.text.transforms import load_tokenizer
 from nlp.data.chat import ChatValues, break_chat, open_renderer
-from nlp.data.conversations import as_messages
+from nlp.data.conversations import as_messages, read_tools
 from nlp.data.corpora import bos_ids
-from nlp.data.json_files import read_objects
+from nlp.data.json_files import present_fields, read_objects
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,8 @@ class PromptSample(Sample):
 @register("dataset")
 @dataclass(frozen=True)
 class Prompts(LazyDataset):
-    """Prompts from .jsonl, or a list in .json: {"prompt": "…" or messages, "answer": "…"}, or "question" and "answer".
+    """Prompts from .jsonl, or a list in .json: {"prompt": "…" or messages, "answer": "…"}, or "question" and "answer";
+    "tools" beside them are functions that the assistant may call.
 
     Attributes:
         tokenizer: As in Tokenize, or the folder of a model.
@@ -67,6 +68,7 @@ class Prompts(LazyDataset):
         prompts = []
         for path in self.paths:
             for where, fields in read_objects(path):
+                fields = present_fields(fields)
                 prompt = fields.get("prompt", fields.get("question"))
                 expected = fields.get("answer", fields.get("solution", ""))
                 if not isinstance(prompt, str | list) or not isinstance(expected, str | int | float):
@@ -76,10 +78,10 @@ class Prompts(LazyDataset):
                         received=f"keys {', '.join(fields) or 'none'}",
                         allowed="prompt (a text or messages) and answer (a text or a number)",
                     )
-                values = ChatValues(as_messages(prompt, "user", where))
+                values = ChatValues(as_messages(prompt, "user", where), read_tools(fields, where))
                 if self.plain_content:
-                    values = break_chat(tokenizer, values.messages)
-                text = renderer.render(values.messages, add_generation_prompt=True)
+                    values = break_chat(tokenizer, values.messages, values.tools)
+                text = renderer.render(values.messages, values.tools, add_generation_prompt=True)
                 first = bos_ids(tokenizer) if renderer.adds_bos else np.zeros(0, np.int32)
                 ids = np.concatenate([first, encode_broken(tokenizer, text, values.mark).ids])
                 text = text.replace(values.mark, "") if values.mark else text

@@ -11,8 +11,9 @@ import pytest
 from framework.core.errors import ConfigError, FormatError
 from framework.text.chat_template import ChatTemplate
 from framework.text.tokenizer import Tokenizer
+from framework.text.transforms import load_tokenizer
 from nlp.data.chat import ChatML, Chats, PlainText, tokens_of_chat
-from nlp.data.conversations import read_conversation
+from nlp.data.conversations import read_conversation, skipped_answers
 from nlp.data.corpora import TextRows
 from nlp.data.json_files import read_objects
 from nlp.data.packing import IGNORED
@@ -128,12 +129,12 @@ def words(tmp_path: Path) -> str:
 
 def spelled(words: str, text) -> tuple[str, str]:
     """The text, and what of it is learned."""
-    tokenizer = Tokenizer.from_file(words)
+    tokenizer = load_tokenizer(words)
     return tokenizer.decode(text.ids, False), tokenizer.decode(text.ids[text.learned], False)
 
 
 def test_the_end_of_an_answer_is_learned(words: str) -> None:
-    tokenizer = Tokenizer.from_file(words)
+    tokenizer = load_tokenizer(words)
     messages = [{"role": role, "content": text} for role, text in EXPECTED]
     plain = tokens_of_chat(tokenizer, PlainText("[SEP]").render_with_masks(messages))
     assert spelled(words, plain) == ("HiYes[SEP]SoNo[SEP]", "Yes[SEP]No[SEP]")
@@ -154,7 +155,7 @@ def test_special_tokens_of_messages_are_characters_where_the_data_set_says_so(
     """What a stranger wrote neither ends his turn nor is learned as an answer (the mask of the answer stays)."""
     letters = "".join(map(chr, range(32, 127)))
     words = str(Tokenizer.train(kind, [letters], 300).save(tmp_path / "tokenizer.json"))
-    tokenizer = Tokenizer.from_file(words)
+    tokenizer = load_tokenizer(words)
     end = tokenizer.sep_id
     stranger = "a[SEP]b"
     path = write(tmp_path / "c.jsonl", [{"prompt": stranger, "completion": "no[SEP]yes"}])
@@ -263,7 +264,7 @@ def test_chats_share_rows_and_do_not_guess_one_another(words: str, tmp_path: Pat
     packed = Chats((path,), words, 8, template="plain")
     assert len(packed) == 1
     row = packed[0]
-    tokenizer = Tokenizer.from_file(words)
+    tokenizer = load_tokenizer(words)
     assert tokenizer.decode(row.targets[row.targets >= 0], False) == "cd[SEP]f[SEP]"
     np.testing.assert_array_equal(row.segments, [1] * 5 + [2] * 3)
     assert row.targets[4] == IGNORED  # of the end of the first chat
@@ -375,3 +376,73 @@ def test_prompts_for_rewards(words: str, tmp_path: Path) -> None:
     assert prompts[0].text == "1+1=" and prompts[0].expected == "2" and len(prompts[1].ids) == 1
     with pytest.raises(FormatError, match="does not fit"):
         len(Prompts((path,), words, 3, template="plain"))
+
+
+TOOL = {"type": "function", "function": {"name": "f", "description": "", "parameters": {}}}
+TOOL_TEMPLATE = (
+    "{% for t in tools or [] %}{{ t.function.name }} {% endfor %}"
+    "{% for m in messages %}{{ m.content }};{% endfor %}"
+)
+
+
+@pytest.mark.parametrize("mark", [{"weight": 0}, {"loss": False}, {"train": False}, {"training": False}])
+@pytest.mark.parametrize("form", ["role", "from"])
+def test_answers_that_are_marked_are_read_and_not_learned(mark: dict, form: str) -> None:
+    """OpenAI's, ms-swift's and Axolotl's marks, in built-in formats and templates with and without generation."""
+    names = {"role": ("role", "content"), "from": ("from", "value")}[form]
+    turns: list[dict[str, Any]] = [dict(zip(names, turn)) for turn in EXPECTED]
+    turns[1] |= mark
+    turns[3] |= {"weight": 1, "loss": True}
+    messages = read_conversation({"messages": turns}, "").messages
+    skipped = skipped_answers(messages)
+    assert skipped == {1}
+    marked = "{% if m.role == 'assistant' %}{% generation %}{{ m.content }};{% endgeneration %}{% else %}"
+    source = "{% for m in messages %}" + marked + "{{ m.content }};{% endif %}{% endfor %}"
+    plain = "{% for m in messages %}{{ m.content }};{% endfor %}"
+    for renderer, text, learned in (
+        (ChatTemplate(source), "Hi;Yes;So;No;", "No;"),
+        (ChatTemplate(plain, {"eos_token": ";"}), "Hi;Yes;So;No;", "No;"),
+        (PlainText(";"), "HiYes;SoNo;", "No;"),
+        (ChatML(), ChatML().render(messages), "No<|im_end|>"),
+    ):
+        (segments,) = renderer.render_answers(messages, skipped=skipped)
+        assert "".join(part for part, _ in segments) == text
+        assert "".join(part for part, is_learned in segments if is_learned) == learned
+
+
+def test_a_weight_is_0_or_1() -> None:
+    with pytest.raises(FormatError, match=r"line 1, message 0: weight(.|\n)*0\.5(.|\n)*0 or 1"):
+        read_conversation({"messages": [{"role": "assistant", "content": "x", "weight": 0.5}]}, "line 1")
+
+
+def test_prompts_of_judged_answers_have_tools(words: str, tmp_path: Path) -> None:
+    """They decide what is asked for: without them a call is learned that nothing led to."""
+    (tmp_path / "chat_template.jinja").write_text(TOOL_TEMPLATE, encoding="utf-8")
+    turns = [{"role": "user", "content": "q"}]
+    pair = {"prompt": turns, "chosen": "a", "rejected": "b", "tools": [TOOL]}
+    judged = {"prompt": turns, "completion": "a", "label": True, "tools": json.dumps([TOOL])}
+    asked = {"prompt": turns, "answer": "1", "tools": [TOOL]}
+    files = []
+    for number, entry in enumerate((pair, judged, asked)):
+        files.append(tmp_path / f"{number}.jsonl")
+        files[-1].write_text(json.dumps(entry), encoding="utf-8")
+    tokenizer = load_tokenizer(words)
+    texts = (
+        Preferences((files[0],), words, 64, 32, template=str(tmp_path))[0].preferred.ids,
+        LabelledAnswers((files[1],), words, 64, 32, template=str(tmp_path))[0].answer.ids,
+        Prompts((files[2],), words, 64, template=str(tmp_path))[0].ids,
+    )
+    asking = tokenizer.encode("f q;", add_special=False).ids.tolist()
+    assert all(ids.tolist()[: len(asking)] == asking for ids in texts)
+
+
+def test_answers_that_repeat_their_prompt_have_it_once() -> None:
+    """UltraFeedback's: the prompt is a text, and stands before both answers again."""
+    said = [{"role": "user", "content": "Q"}]
+    answers = {name: [*said, {"role": "assistant", "content": name}] for name in ("chosen", "rejected")}
+    for first in ({}, {"system": "S"}):
+        entry = read_pair({**first, "prompt": "Q", **answers}, "")
+        assert [one["content"] for one in entry.prompt] == [*first.values(), "Q"]
+        assert [[one["content"] for one in texts] for texts, _ in entry.answers] == [["chosen"], ["rejected"]]
+    judged = read_judged({"prompt": said, "completion": answers["chosen"], "label": True}, "")
+    assert [one["content"] for one in judged.answers[0][0]] == ["chosen"]
