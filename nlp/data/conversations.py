@@ -147,7 +147,8 @@ def chat_messages(entries: Sequence[object], where: str) -> list[Message]:
 
 def _is_learned(entry: Mapping[str, object], where: str) -> bool:
     """Whether a message of the assistant is learned. Raises: FormatError, where its weight is neither 0 nor 1."""
-    weight = entry.get("weight", 1)
+    weight = entry.get("weight")
+    weight = 1 if weight is None else weight  # tables have a null where a message has no weight
     if weight not in (0, 1):
         raise FormatError(
             "a message is learned or not",

@@ -84,7 +84,7 @@ class GenerationOptions:
     Attributes:
         max_new_tokens: Tokens behind the prompt, at most. None: until `max_length`, or 20 without that.
         max_length: Tokens with the prompt, at most; counts only where `max_new_tokens` is None.
-        min_new_tokens, min_length: No end before so many new tokens; so many with the prompt.
+        min_new_tokens, min_length: No end before so many new tokens; so many with the prompt, where the former is 0.
         do_sample: Draw tokens; else take the most probable one. `merge` sets it with any option of sampling.
         temperature: From 0 (greedy). top_k: So many most probable tokens; 0 or -1 is all. top_p: The fewest most
             probable whose sum reaches it. min_p: Not below this share of the largest probability. typical_p: Of the

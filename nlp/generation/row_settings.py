@@ -145,7 +145,13 @@ def make_row(
         min_retained=integer(1 if options.num_beams == 1 else max(len(options.end_tokens) + 1, 2)),
         ngram_size=integer(min(options.no_repeat_ngram_size, _NEVER)),
         prompt_length=integer(prompt_length),
-        min_length=integer(min(max(options.min_length, prompt_length + options.min_new_tokens), _NEVER)),
+        # as transformers: the number of new tokens takes precedence
+        min_length=integer(
+            min(
+                prompt_length + options.min_new_tokens if options.min_new_tokens else options.min_length,
+                _NEVER,
+            )
+        ),
         limit=integer(limit),
         decay_start=integer(min(prompt_length + decay[0], _NEVER) if decay else _NEVER),
         begin_length=integer(begin),

@@ -393,6 +393,8 @@ def test_answers_that_are_marked_are_read_and_not_learned(mark: dict, form: str)
     turns: list[dict[str, Any]] = [dict(zip(names, turn)) for turn in EXPECTED]
     turns[1] |= mark
     turns[3] |= {"weight": 1, "loss": True}
+    turns[0] |= {"weight": None}  # as tables have it
+    turns[3] |= {"train": None}
     messages = read_conversation({"messages": turns}, "").messages
     skipped = skipped_answers(messages)
     assert skipped == {1}

@@ -44,3 +44,14 @@ def test_keys_of_seeds_and_samples_differ() -> None:
     keys = {tuple(request_key(seed, sample)) for seed in (0, 1, -1, 2**32, 2**63) for sample in range(3)}
     assert len(keys) == 15
     assert tuple(request_key(7, 1)) == tuple(request_key(7, 1))
+
+
+def test_the_least_number_of_new_tokens_takes_precedence_over_the_least_length() -> None:
+    """As transformers has it (`_prepare_generated_length`)."""
+
+    def least(**changes: object) -> int:
+        options = GenerationOptions().merge(**changes)
+        return int(make_row(options, (), 4, 99, np.zeros(2, np.uint32), 8, (1, 1)).min_length)
+
+    assert least(min_new_tokens=3, min_length=20) == least(min_new_tokens=3) == 7
+    assert least(min_length=20) == 20
