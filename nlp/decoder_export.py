@@ -19,7 +19,7 @@ from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import load_tokenizer
 from framework.workflow.domain.weights import resolve_weights
 from nlp.data.corpora import bos_ids, end_token
-from nlp.llm import TOKENIZER_FILES
+from nlp.llm import copy_tokenizer
 from nlp.tasks.decoder_task import load_decoder_weights
 from zoo.layers.decoder import Decoder
 from zoo.layers.decoder_config import DecoderConfig
@@ -118,9 +118,7 @@ def write_tokenizer(tokenizer: Tokenizer, source: str, folder: Path) -> None:
     origin = Path(source).expanduser()
     origin = origin if origin.is_dir() else origin.parent
     if (origin / SETTINGS).is_file():
-        for name in TOKENIZER_FILES:
-            if (origin / name).is_file() and (origin / name).resolve() != (folder / name).resolve():
-                shutil.copyfile(origin / name, folder / name)
+        copy_tokenizer(origin, folder)
         return
     if not isinstance(tokenizer.segmenter, Subwords):
         # Decoders are trained without what it puts around texts, so that prompts have to come without it.

@@ -24,7 +24,7 @@ from framework.core.types import JSON
 from framework.interop.weights.gguf import read_gguf
 from framework.interop.weights.model_folder import is_model_folder
 from framework.nn.quantized import WeightScheme
-from framework.text.chat_template import ChatTemplate
+from framework.text.chat_template import TEMPLATES_FOLDER, ChatTemplate
 from framework.text.gguf_tokenizer import gguf_tokenizer
 from framework.text.tokenizer import Tokenizer
 from nlp.generation.exported import ExportedFunctions
@@ -169,13 +169,26 @@ class LanguageModel(TextModel):
         """Write a folder that transformers and `load` open: config.json, weights, and the files of the tokenizer."""
         folder = Path(folder)
         save_decoder(self.model, folder)
-        for name in TOKENIZER_FILES:
-            if self.folder is not None and (self.folder / name).is_file():
-                if (self.folder / name).resolve() != (folder / name).resolve():
-                    shutil.copyfile(self.folder / name, folder / name)
-            elif self.folder is None and name == TOKENIZER_FILES[0] and self.tokenizer is not None:
-                self.tokenizer.save(folder)
+        if self.folder is not None:
+            copy_tokenizer(self.folder, folder)
+            return folder
+        if self.tokenizer is not None:
+            self.tokenizer.save(folder)
+        if self.template is not None:
+            self.template.save(folder)
         return folder
+
+
+def copy_tokenizer(source: Path, folder: Path) -> None:
+    """The files of a tokenizer and its chat templates, as they are, from one folder of a model into another one."""
+    templates = (
+        f"{TEMPLATES_FOLDER}/{path.name}" for path in sorted((source / TEMPLATES_FOLDER).glob("*.jinja"))
+    )
+    for name in (*TOKENIZER_FILES, *templates):
+        path, copy = source / name, folder / name
+        if path.is_file() and path.resolve() != copy.resolve():
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copy)
 
 
 def load(

@@ -86,9 +86,9 @@ def export_programs(model: llm.LanguageModel, folder: str | Path) -> Path:
     _write(folder / DECODE, decode, shapes, tokens, tokens, arrays)
     _write(folder / LOGITS, logits, shapes, hidden)
     write_safetensors(folder / WEIGHTS, {name: np.asarray(leaf) for name, leaf in zip(names, leaves)})
-    for name in (CONFIG, *llm.TOKENIZER_FILES):
-        if (model.folder / name).is_file():
-            shutil.copyfile(model.folder / name, folder / name)
+    if (model.folder / CONFIG).is_file():
+        shutil.copyfile(model.folder / CONFIG, folder / CONFIG)
+    llm.copy_tokenizer(model.folder, folder)
     size = model.model.size
     sizes = ProgramSizes(size.longest_text, size.vocab_size, size.eos_ids, cache, size.bos_id)
     write_file(folder / PROGRAMS, json.dumps({"form": FORM, **asdict(sizes)}, indent=1).encode("utf-8"))

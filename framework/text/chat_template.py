@@ -24,7 +24,8 @@ Message = Mapping[str, object]
 answers also "tool_calls" and "reasoning_content"."""
 _SETTINGS = "tokenizer_config.json"
 _FILE = "chat_template.jinja"
-_FOLDER = "additional_chat_templates"
+TEMPLATES_FOLDER = "additional_chat_templates"
+"""Of the folder of a model: named templates besides the one that is taken without a name."""
 _PROCESSOR = "chat_template.json"
 _TOKENS = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
 _REASONING = ("reasoning_content", "thinking", "reasoning")
@@ -86,7 +87,7 @@ class ChatTemplate:
         if (folder / _FILE).is_file():
             where = folder / _FILE
             templates = {_DEFAULT: bounded.read_text(where, bounded.SETTINGS, "chat template")}
-            for path in sorted((folder / _FOLDER).glob("*.jinja")):
+            for path in sorted((folder / TEMPLATES_FOLDER).glob("*.jinja")):
                 templates[path.stem] = bounded.read_text(path, bounded.SETTINGS, "chat template")
         if not templates:
             return None
@@ -96,7 +97,7 @@ class ChatTemplate:
         """Write chat_template.jinja and, of named templates, additional_chat_templates, as transformers reads them."""
         folder = Path(folder)
         for name, source in self.templates.items():
-            path = folder / _FILE if name == _DEFAULT else folder / _FOLDER / f"{name}.jinja"
+            path = folder / _FILE if name == _DEFAULT else folder / TEMPLATES_FOLDER / f"{name}.jinja"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(source, encoding="utf-8", newline="")
 

@@ -7,6 +7,7 @@ import io
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -267,3 +268,16 @@ def test_content_without_control_tokens(model: llm.LanguageModel) -> None:
         nested = [nested]
     with pytest.raises(InputError, match="nested too deeply"):
         generator.encode_chat([{"role": "user", "content": nested}], None, {"plain_content": True})  # type: ignore[dict-item]
+
+
+def test_named_templates_and_those_of_no_folder_are_saved(tmp_path: Path) -> None:
+    source = write_folder(tmp_path / "model")
+    (source / "chat_template.jinja").write_text("plain", encoding="utf-8")
+    (source / "additional_chat_templates").mkdir()
+    (source / "additional_chat_templates" / "tool_use.jinja").write_text("tools", encoding="utf-8")
+    model = llm.load(source)
+    expected = {"default": "plain", "tool_use": "tools"}
+    from_gguf = replace(model, folder=None)  # whose tokenizer and template come from one file
+    for number, one in enumerate((model, from_gguf)):
+        template = llm.load(one.save(tmp_path / str(number))).template
+        assert template is not None and template.templates == expected
