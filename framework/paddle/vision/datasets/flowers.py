@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tarfile
-import tempfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
+from framework.core.disk import whole_folder
 from framework.core.errors import FormatError
 from framework.io.dataset import Dataset
 from framework.paddle.vision.datasets.files import RemoteFile, check_mode, find_file
@@ -97,21 +96,17 @@ def _unpack(archive: Path) -> Path:
     folder = check_file(archive, "102flowers.tgz").with_suffix("")
     if folder.is_dir():
         return folder
-    partial = Path(tempfile.mkdtemp(dir=archive.parent, prefix=f"{folder.name}."))
     try:
-        (partial / "jpg").mkdir()
-        with tarfile.open(archive, mode="r:*") as members:
+        with whole_folder(folder) as work, tarfile.open(archive, mode="r:*") as members:
+            (work / "jpg").mkdir()
             for member in members:
                 name = member.name.rpartition("/")[2]
                 if member.isfile() and name.endswith(".jpg") and member.size <= _MAX_IMAGE:
                     file = members.extractfile(member)
                     assert file is not None  # it is a file
-                    (partial / "jpg" / name).write_bytes(file.read())
-        os.replace(partial, folder)
+                    (work / "jpg" / name).write_bytes(file.read())
     except (tarfile.TarError, EOFError, zlib.error) as error:
         raise FormatError(
             "the archive cannot be unpacked", where=archive, received=error, fix="download it again"
         ) from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return folder
