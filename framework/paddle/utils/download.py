@@ -6,12 +6,12 @@ import gzip
 import hashlib
 import logging
 import tarfile
-import tempfile
 import zipfile
 import zlib
 from pathlib import Path
 
 from framework.core.errors import FormatError, HubError
+from framework.core.whole_folder import work_folder
 from framework.hub.store import resolve
 
 logger = logging.getLogger("oar")
@@ -79,8 +79,8 @@ def unpacked(path: Path, folder: Path) -> Path:
             if target.exists():
                 return target
             folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(prefix=".unpacked-", dir=folder) as scratch:
-                whole = Path(scratch) / "files"
+            with work_folder(target) as work:
+                whole = work / "new"
                 _extract(archive, whole)
                 (whole / target.name if alone else whole).replace(target)
             return target

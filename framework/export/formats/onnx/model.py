@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ import numpy as np
 from framework.core.disk import disk_errors
 from framework.core.errors import ConfigError, MissingExtraError
 from framework.core.trace import explain_trace_errors
+from framework.core.whole_folder import work_folder
 from framework.export.formats.onnx import rules as _rules  # noqa: F401  fills the tables of rules
 from framework.export.formats.onnx.convert import Converter
 from framework.export.formats.onnx.graph import Graph, Node, Size, is_symbolic
@@ -207,11 +207,10 @@ def write_onnx(model: onnx.ModelProto, path: str | Path, most_bytes: int = MOST_
     """
     onnx, path = import_onnx(), Path(path)
     data = path.with_name(path.name + ".data")
-    with (
-        disk_errors(path, model.ByteSize()),
-        tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as work,
-    ):
-        written = Path(work) / path.name
+    with disk_errors(path, model.ByteSize()), work_folder(path) as work:
+        fresh = work / "new"
+        fresh.mkdir()
+        written = fresh / path.name
         if model.ByteSize() > most_bytes:
             onnx.save_model(
                 model,
@@ -223,7 +222,7 @@ def write_onnx(model: onnx.ModelProto, path: str | Path, most_bytes: int = MOST_
             )
         else:
             written.write_bytes(model.SerializeToString())
-        return move_files(sorted(Path(work).iterdir(), reverse=True), path.parent)
+        return move_files(sorted(fresh.iterdir(), reverse=True), path.parent)
 
 
 def move_files(files: Sequence[Path], folder: Path) -> list[Path]:

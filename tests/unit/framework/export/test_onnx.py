@@ -88,6 +88,10 @@ def test_the_natural_operators_stand_in_the_file(net: Net):
 
 
 def test_written_and_equal(net: Net, tmp_path: Path):
+    left = tmp_path / "deep" / ".net.onnx.0123456789ab"  # of a process that was killed while it wrote
+    (left / "new").mkdir(parents=True)
+    (left / "lock").touch()
+    (left / "target").write_text("net.onnx", encoding="utf-8")
     (file,) = export_file(*layer_function(net, IMAGES), IMAGES, tmp_path / "deep" / "net.onnx")
     assert [path.name for path in file.parent.iterdir()] == ["net.onnx"]
     session = runtime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
