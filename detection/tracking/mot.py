@@ -34,7 +34,7 @@ class FrameTracks(NamedTuple):
 Tracks = Mapping[int, FrameTracks]
 """By frame number; a frame without objects may be missing."""
 _SEPARATORS = re.compile("[,;]")
-_NOTHING = FrameTracks(np.zeros(0, np.int64), np.zeros((0, 4)), np.zeros(0))
+NO_TRACKS = FrameTracks(np.zeros(0, np.int64), np.zeros((0, 4)), np.zeros(0))
 
 
 def mot_line(
@@ -153,16 +153,16 @@ def evaluate(truth: Tracks, found: Tracks, *, iou_threshold: float = 0.5) -> Mot
     Raises:
         InputError: two boxes of a frame have the same number.
     """
-    _check_ids(truth, "the labels")
-    _check_ids(found, "the tracks")
+    check_ids(truth, "the labels")
+    check_ids(found, "the tracks")
     from scipy.optimize import linear_sum_assignment  # as in bytetrack.py
 
     last: dict[int, int] = {}
     together: Counter[tuple[int, int]] = Counter()
     scores = MotScores()
     for frame in sorted(truth.keys() | found.keys()):
-        ids, boxes, _ = truth.get(frame, _NOTHING)
-        track_ids, track_boxes, _ = found.get(frame, _NOTHING)
+        ids, boxes, _ = truth.get(frame, NO_TRACKS)
+        track_ids, track_boxes, _ = found.get(frame, NO_TRACKS)
         overlap = vision_boxes.iou(boxes, track_boxes)
         possible = overlap >= iou_threshold
         before = np.array([[last.get(i) == j for j in track_ids.tolist()] for i in ids.tolist()], bool)
@@ -186,7 +186,7 @@ def evaluate(truth: Tracks, found: Tracks, *, iou_threshold: float = 0.5) -> Mot
     return scores + MotScores(identified=_match_identities(together))
 
 
-def _check_ids(tracks: Tracks, source: str) -> None:
+def check_ids(tracks: Tracks, source: str) -> None:
     """Raises: InputError, where two boxes of a frame have the same number, but for -1."""
     for frame, (ids, _, _) in tracks.items():
         numbers, times = np.unique(ids[ids != -1], return_counts=True)
