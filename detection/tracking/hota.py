@@ -71,7 +71,7 @@ class HotaScores:
         return self.association / np.maximum(1, self.matches)
 
 
-def evaluate_hota(truth: Tracks, found: Tracks) -> HotaScores:
+def evaluate_hota(truth: Tracks, tracked: Tracks) -> HotaScores:
     """Compares tracks with the ground truth of one video. Boxes of the number -1 are in no track and left out.
 
     A frame is matched once for all thresholds: so that the overlaps are largest in sum, each times how well its object
@@ -83,15 +83,15 @@ def evaluate_hota(truth: Tracks, found: Tracks) -> HotaScores:
     from scipy.optimize import linear_sum_assignment  # as in bytetrack.py
 
     check_ids(truth, "the labels")
-    check_ids(found, "the tracks")
-    rows_of, columns_of = _number_ids(truth), _number_ids(found)
+    check_ids(tracked, "the tracks")
+    rows_of, columns_of = _number_ids(truth), _number_ids(tracked)
     together = np.zeros((len(rows_of), len(columns_of)))
     objects, tracks = np.zeros((len(rows_of), 1)), np.zeros((1, len(columns_of)))
     frames: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-    for frame in sorted(truth.keys() | found.keys()):
+    for frame in sorted(truth.keys() | tracked.keys()):
         (rows, boxes), (columns, track_boxes) = (
             _select(truth, frame, rows_of),
-            _select(found, frame, columns_of),
+            _select(tracked, frame, columns_of),
         )
         overlap = vision_boxes.iou(boxes, track_boxes)
         objects[rows] += 1
