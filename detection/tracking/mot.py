@@ -6,6 +6,7 @@ Sources: https://doi.org/10.1155/2008/246309 (MOTA, MOTP), https://arxiv.org/abs
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
@@ -14,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from framework.core.disk import whole_file
-from framework.core.errors import FormatError
+from framework.core.errors import FormatError, InputError
 from framework.vision import boxes as vision_boxes
 from framework.vision.image import check_file
 
@@ -32,7 +33,8 @@ class FrameTracks(NamedTuple):
 
 Tracks = Mapping[int, FrameTracks]
 """By frame number; a frame without objects may be missing."""
-_NOTHING = FrameTracks(np.zeros(0, np.int64), np.zeros((0, 4)), np.zeros(0))
+_SEPARATORS = re.compile("[,;]")
+NO_TRACKS = FrameTracks(np.zeros(0, np.int64), np.zeros((0, 4)), np.zeros(0))
 
 
 def mot_line(
@@ -57,7 +59,7 @@ def write_mot(path: str | os.PathLike[str], tracks: Tracks) -> None:
 
 
 def read_mot(path: str | os.PathLike[str], *, min_score: float | None = None) -> dict[int, FrameTracks]:
-    """The tracks of a file, as `mot_line` describes it; commas or spaces stand between the values.
+    """The tracks of a file, as `mot_line` describes it; commas, semicolons or blanks stand between the values.
 
     Args:
         min_score: Lines with a lower score are left out. Ground truth marks objects that do not count with 0.
@@ -66,12 +68,12 @@ def read_mot(path: str | os.PathLike[str], *, min_score: float | None = None) ->
         InputError: there is no such file. FormatError: a line has fewer than six numbers, or text.
     """
     rows: dict[int, list[list[float]]] = {}
-    with check_file(path, "MOT file").open(encoding="utf-8") as file:
+    with check_file(path, "MOT file").open(encoding="utf-8-sig", errors="replace") as file:
         for number, line in enumerate(file, start=1):
             if not line.strip():
                 continue
             try:
-                values = [float(value) for value in line.replace(",", " ").split()]
+                values = [float(value) for value in _SEPARATORS.sub(" ", line).split()]
             except ValueError:
                 values = []
             if len(values) < 6 or not np.isfinite(values).all():
@@ -145,16 +147,22 @@ def evaluate(truth: Tracks, found: Tracks, *, iou_threshold: float = 0.5) -> Mot
     """Compares tracks with the ground truth of one video. Boxes match from `iou_threshold` on.
 
     Of all ways to match a frame the one counts that keeps most objects with the track that they were last matched
-    with, then the one with most matches, then the one with the largest overlap.
+    with, then the one with most matches, then the one with the largest overlap. Boxes of the number -1 are in no
+    track: they match, and are neither identified nor switches.
+
+    Raises:
+        InputError: two boxes of a frame have the same number.
     """
+    check_ids(truth, "the labels")
+    check_ids(found, "the tracks")
     from scipy.optimize import linear_sum_assignment  # as in bytetrack.py
 
     last: dict[int, int] = {}
     together: Counter[tuple[int, int]] = Counter()
     scores = MotScores()
     for frame in sorted(truth.keys() | found.keys()):
-        ids, boxes, _ = truth.get(frame, _NOTHING)
-        track_ids, track_boxes, _ = found.get(frame, _NOTHING)
+        ids, boxes, _ = truth.get(frame, NO_TRACKS)
+        track_ids, track_boxes, _ = found.get(frame, NO_TRACKS)
         overlap = vision_boxes.iou(boxes, track_boxes)
         possible = overlap >= iou_threshold
         before = np.array([[last.get(i) == j for j in track_ids.tolist()] for i in ids.tolist()], bool)
@@ -162,8 +170,9 @@ def evaluate(truth: Tracks, found: Tracks, *, iou_threshold: float = 0.5) -> Mot
         weight = (1 + most) * before.reshape(overlap.shape) + 1 + overlap / most
         rows, columns = linear_sum_assignment(possible * weight, maximize=True)
         pairs = [(i, j) for i, j in zip(rows.tolist(), columns.tolist()) if possible[i, j]]
-        named = [(int(ids[i]), int(track_ids[j])) for i, j in pairs]
-        together.update((int(ids[i]), int(track_ids[j])) for i, j in np.argwhere(possible))
+        named = [(int(ids[i]), int(track_ids[j])) for i, j in pairs if ids[i] != -1 != track_ids[j]]
+        in_tracks = possible & (ids[:, None] != -1) & (track_ids != -1)
+        together.update((int(ids[i]), int(track_ids[j])) for i, j in np.argwhere(in_tracks))
         switches = sum(last.get(object_id, track_id) != track_id for object_id, track_id in named)
         last.update(named)
         scores += MotScores(
@@ -175,6 +184,20 @@ def evaluate(truth: Tracks, found: Tracks, *, iou_threshold: float = 0.5) -> Mot
             overlap=float(sum(overlap[i, j] for i, j in pairs)),
         )
     return scores + MotScores(identified=_match_identities(together))
+
+
+def check_ids(tracks: Tracks, source: str) -> None:
+    """Raises: InputError, where two boxes of a frame have the same number, but for -1."""
+    for frame, (ids, _, _) in tracks.items():
+        numbers, times = np.unique(ids[ids != -1], return_counts=True)
+        if (times > 1).any():
+            raise InputError(
+                f"{source} have a number twice in one frame",
+                where=f"frame {frame}",
+                received=", ".join(f"{number} for {n} boxes" for number, n in zip(numbers, times) if n > 1),
+                allowed="one box of a number in a frame; -1 for boxes of no track",
+                fix="evaluate each class of a file on its own where numbers count by class, and each video",
+            )
 
 
 def _match_identities(together: Mapping[tuple[int, int], int]) -> int:

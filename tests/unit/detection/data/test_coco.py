@@ -398,9 +398,10 @@ def test_a_box_that_cvat_turned_is_that_around_its_corners(tmp_path: Path) -> No
     around = [15 - half, 7 - half, 15 + half, 7 + half]
     as_written = [10, 5, 20, 9]
     boxes = written(tmp_path, data)[1].boxes
+    assert boxes is not None
     np.testing.assert_allclose(boxes, [[13, 2, 17, 12], around, as_written, as_written], atol=1e-5)
 
-    read = read_coco(tmp_path / "file.json", tmp_path / "images").images[0].objects
+    read = read_coco(tmp_path / "file.json", tmp_path / "images").images[1].objects
     assert [len(one.outlines) for one in read] == [1, 1, 1, 0]
     np.testing.assert_allclose([one.box for one in read], boxes, atol=1e-5)
     np.testing.assert_allclose(read[0].outlines[0], [[17, 2], [17, 12], [13, 12], [13, 2]], atol=1e-9)

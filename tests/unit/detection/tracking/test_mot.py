@@ -51,6 +51,16 @@ def test_other_spellings(tmp_path: Path):
     assert read_mot(tmp_path / "gt.txt", min_score=0.5)[1].ids.tolist() == [3]
 
 
+@pytest.mark.parametrize("separator", [";", "\t", " ; "])
+def test_files_as_spreadsheets_write_them(tmp_path: Path, separator: str):
+    text = "\ufeff" + separator.join(["1", "2", "10", "20", "5", "6", "0.5"]) + "\r\n"
+    (tmp_path / "a.csv").write_bytes(text.encode())
+    assert read_mot(tmp_path / "a.csv")[1].boxes.tolist() == [[10, 20, 15, 26]]
+    (tmp_path / "b.csv").write_bytes(text.encode("utf-16"))
+    with pytest.raises(FormatError, match="line 1: the line is not of a MOT file"):
+        read_mot(tmp_path / "b.csv")
+
+
 @pytest.mark.parametrize("line", ["1,2,3,4,5", "1,2,a,4,5,6,7", "1,2,nan,4,5,6,7"])
 def test_damaged_files(tmp_path: Path, line: str):
     (tmp_path / "a.txt").write_text(f"1,1,1,1,1,1\n{line}\n", encoding="utf-8")
@@ -176,3 +186,19 @@ def test_bytetrack_on_real_boxes(shared: Path):
     both = total(scores)
     assert both.switches <= 1 and both.misses <= 5 and both.false_positives == 0
     assert both.mota > 0.99 and both.idf1 > 0.97
+
+
+def test_a_number_twice_in_a_frame_is_refused():
+    """The identity scores would be above 1 (TrackEval#151)."""
+    one, twice = {1: frame(_1=0)}, {1: FrameTracks(np.array([1, 1]), frame(_1=0, _2=30).boxes, np.ones(2))}
+    with pytest.raises(InputError, match="the tracks have a number twice"):
+        evaluate(one, twice)
+    with pytest.raises(InputError, match="the labels have a number twice"):
+        evaluate(twice, one)
+
+
+def test_boxes_of_no_track_are_not_one_track():
+    untracked = FrameTracks(np.array([-1, 7, -1]), frame(_1=0, _2=30, _3=60).boxes, np.ones(3))
+    scores = evaluate({1: frame(_1=0, _2=30), 2: frame(_1=0, _2=30)}, {1: untracked, 2: frame(_4=0, _7=30)})
+    assert (scores.found, scores.misses, scores.false_positives, scores.switches) == (5, 0, 1, 0)
+    assert scores.identified == 3
