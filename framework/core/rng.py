@@ -110,6 +110,16 @@ def uncounted_initializers() -> Iterator[None]:
         _counted.reset(token)
 
 
+@contextlib.contextmanager
+def seeded_initializers(seed: int) -> Iterator[None]:
+    """Every parameter made within the block starts from this seed, whatever was drawn before. 0: as without it."""
+    before, state.program_seed = state.program_seed, seed or state.program_seed
+    try:
+        yield
+    finally:
+        state.program_seed = before
+
+
 def next_initializer_rng() -> np.random.Generator:
     """A numpy generator for one parameter: the n-th parameter made after `seed(s)` always gets the same one."""
     if not _counted.get():

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from framework.core.rng import seeded_initializers
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.arguments import DTypeLike
 from framework.paddle._kernel.kernels import has_operator
@@ -233,8 +234,11 @@ def keep_parameter(parameter: Parameter, initializer: object) -> None:
     """Make a parameter one of the programs, and say in the startup program how it began."""
     state.startup.ops.extend(initial_operations(parameter, initializer, state.startup.random_seed))
     state.startup.made[id(parameter)] = parameter
+    if callable(initializer) and state.startup.random_seed:  # each operation of the program begins with its seed
+        with seeded_initializers(state.startup.random_seed):
+            initializer(parameter)
     beginning = restoring(parameter)
-    if callable(initializer) and not state.startup.random_seed:  # with a seed the same values are drawn again
+    if callable(initializer) and not state.startup.random_seed:
         beginning = Beginning(partial(initializer, parameter))
     state.startup.beginnings[id(parameter)] = beginning
     keep(parameter)

@@ -217,6 +217,24 @@ def test_a_startup_program_with_a_seed_draws_the_same_values_again():
     np.testing.assert_array_equal(kept.numpy(), [3, 3])
 
 
+def test_startup_programs_of_one_seed_begin_alike():
+    """As Paddle's do, whatever was drawn before; each parameter begins with the seed."""
+
+    def weights(seed: int) -> list[np.ndarray]:
+        main, startup = static.Program(), static.Program()
+        startup.random_seed = seed
+        with static.program_guard(main, startup):
+            hidden = static.nn.fc(static.data("x", [None, 4]), 4)
+            static.nn.fc(hidden, 4)
+        static.Executor().run(startup)
+        return [one.numpy() for one in main.all_parameters() if len(one.shape) == 2]
+
+    first, again, other = weights(7), weights(7), weights(8)
+    np.testing.assert_array_equal(first, again)
+    np.testing.assert_array_equal(first[0], first[1])
+    assert not np.array_equal(first[0], other[0])
+
+
 def test_the_size_of_a_variable_is_a_number_and_a_method():
     program = static.Program()
     with static.program_guard(program):
