@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
 
 
@@ -11,7 +12,7 @@ def check_equation(equation: str, operands: Sequence[Tensor]) -> None:
     """That the labels of an equation without blanks are letters and fit the operands.
 
     Raises:
-        AssertionError: they do not.
+        AssertionError: they do not. ShapeError: a label stands twice in a term, at axes of two sizes.
     """
     assert operands, "At least one operand is expected."
     inputs, *outputs = equation.split("->")
@@ -46,12 +47,20 @@ def _check_term(term: str, ndim: int) -> None:
     labels = _check_letters(term)
     fits = len(labels) <= ndim if "..." in term else len(labels) == ndim
     _require(fits, f"the label string '{term}' misses dimensions")
-    assert len(set(labels)) == len(labels), "Duplicate labels are not supported."
 
 
 def _check_sizes(term: str, shape: list[int], sizes: dict[str, int]) -> None:
     before, _, after = term.partition("...")
     ends = [*zip(before, shape, strict=False), *zip(reversed(after), reversed(shape), strict=False)]
+    in_term: dict[str, int] = {}
+    for label, size in ends:
+        first = in_term.setdefault(label, size)
+        if -1 not in (size, first) and size != first:  # a diagonal: nothing is broadcast
+            raise ShapeError(
+                "a label that stands twice in a term is of axes of one size",
+                where="paddle.einsum",
+                received=f"{term} for the shape {shape}",
+            )
     for label, size in ends:
         other = sizes.setdefault(label, size)
         if other in (1, -1):

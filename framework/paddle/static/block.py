@@ -234,7 +234,9 @@ def keep_parameter(parameter: Parameter, initializer: object) -> None:
     """Make a parameter one of the programs, and say in the startup program how it began."""
     state.startup.ops.extend(initial_operations(parameter, initializer, state.startup.random_seed))
     state.startup.made[id(parameter)] = parameter
-    if callable(initializer) and state.startup.random_seed:  # each operation of the program begins with its seed
+    if (
+        callable(initializer) and state.startup.random_seed
+    ):  # each operation of the program begins with its seed
         with seeded_initializers(state.startup.random_seed):
             initializer(parameter)
     beginning = restoring(parameter)

@@ -104,7 +104,6 @@ def test_layers_and_state() -> None:
 @pytest.mark.parametrize(
     ("equation", "count", "problem"),
     [
-        ("...ii->...i", 1, "Duplicate labels are not supported"),
         ("ij", 0, "At least one operand"),
         ("i->j->k", 1, "multiple `->` were found"),
         ("ij", 2, "number of operands is 2, but found 1 segments"),
@@ -119,6 +118,20 @@ def test_layers_and_state() -> None:
 def test_equations(equation: str, count: int, problem: str) -> None:
     with pytest.raises(AssertionError, match=problem):
         paddle.einsum(equation, *[paddle.ones([2, 3])] * count)
+
+
+def test_labels_that_stand_twice_in_a_term() -> None:
+    """Diagonals, as Paddle 2.6.2 has them."""
+    x = paddle.arange(9, dtype="float32").reshape([3, 3])
+    assert paddle.einsum("ii->i", x).tolist() == [0, 4, 8] and paddle.einsum("ii", x).item() == 12
+    y = paddle.arange(18, dtype="float32").reshape([2, 3, 3])
+    assert paddle.einsum("...ii->...i", y).tolist() == [[0, 4, 8], [9, 13, 17]]
+    assert paddle.einsum("ijj,j->i", y, paddle.ones([3])).tolist() == [12, 39]
+    assert paddle.einsum("ii,ij->ij", x, x).tolist() == [[0, 0, 0], [12, 16, 20], [48, 56, 64]]
+    with pytest.raises(ValueError, match="of axes of one size"):
+        paddle.einsum("...ii->...i", paddle.ones([2, 3]))
+    with pytest.raises(ValueError, match="of axes of one size"):
+        paddle.einsum("ii->i", paddle.ones([1, 3]))
 
 
 def test_arguments_that_fit_nothing() -> None:
