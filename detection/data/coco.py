@@ -22,6 +22,7 @@ from framework.core.errors import FormatError, InputError
 from framework.core.fields import is_number, read_list, read_number, read_text
 from framework.core.types import JSON
 from framework.vision.annotations.coco import describe_all_crowds, is_ignored, read_rotation
+from framework.vision.annotations.objects import bounds
 from framework.vision.annotations.shapes import turn_box
 from framework.vision.coco_ids import Id, distinct_categories, entries_by_id, read_file_name, read_id
 from framework.vision.dataset_files import (
@@ -254,8 +255,8 @@ def read_box(entry: dict[str, JSON], keypoints: int, name: str, file: Path) -> l
     numbers = [value for value in box if is_number(value)] if isinstance(box, list) else []
     if not box or (len(numbers) == 4 and min(numbers[2:]) <= 0):
         region = usable_region(entry.get("segmentation"))[0]
-        if region and (bounds := region_bounds(region) or (None if box else (0.0, 0.0, 0.0, 0.0))):
-            x0, y0, x1, y1 = bounds
+        if region and (around := region_bounds(region) or (None if box else (0.0, 0.0, 0.0, 0.0))):
+            x0, y0, x1, y1 = around
             return [x0, y0, x1 - x0, y1 - y0]
     if not isinstance(box, list) or len(box) != 4 or len(numbers) != 4:
         raise InputError(
@@ -266,8 +267,7 @@ def read_box(entry: dict[str, JSON], keypoints: int, name: str, file: Path) -> l
         )
     if (degrees := read_rotation(entry)) and usable_region(entry.get("segmentation"))[0] is None:
         x, y, width, height = numbers
-        corners = turn_box((x, y, x + width, y + height), degrees)
-        (x0, y0), (x1, y1) = corners.min(axis=0).tolist(), corners.max(axis=0).tolist()
+        x0, y0, x1, y1 = bounds((turn_box((x, y, x + width, y + height), degrees),))
         return [x0, y0, x1 - x0, y1 - y0]
     return [float(value) for value in numbers]
 

@@ -112,8 +112,8 @@ def uncounted_initializers() -> Iterator[None]:
 
 @contextlib.contextmanager
 def seeded_initializers(seed: int) -> Iterator[None]:
-    """Every parameter made within the block starts from this seed, whatever was drawn before. 0: as without it."""
-    before, state.program_seed = state.program_seed, seed or state.program_seed
+    """Every parameter made within the block starts from this seed, which is not 0, whatever was drawn before."""
+    before, state.program_seed = state.program_seed, seed
     try:
         yield
     finally:

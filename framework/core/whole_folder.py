@@ -48,6 +48,15 @@ def work_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(work, ignore_errors=True)
 
 
+@contextlib.contextmanager
+def fresh_folder(path: Path) -> Iterator[Path]:
+    """An empty folder in the `work_folder` of `path`, for files that are moved out of it one by one."""
+    with work_folder(path) as work:
+        fresh = work / _NEW
+        fresh.mkdir()
+        yield fresh
+
+
 def put_in_place(work: Path, path: Path) -> None:
     """`work`/new takes the name `path`; what is there is then in `work`. Raises: OSError, and nothing has changed."""
     fresh, old = work / _NEW, work / _OLD

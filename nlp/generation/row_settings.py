@@ -125,6 +125,8 @@ def make_row(
     _check_tokens("forced_bos_token_id", [max(forced_bos, 0)], vocab_size)
     decay = options.exponential_decay_length_penalty
     begin = prompt_length if prompt_length > 1 or forced_bos < 0 else prompt_length + 1
+    # As transformers: the number of new tokens takes precedence.
+    least = prompt_length + options.min_new_tokens if options.min_new_tokens else options.min_length
     number, integer = np.float32, np.int32
     arrays = dict(
         key=np.asarray(key, np.uint32),
@@ -145,13 +147,7 @@ def make_row(
         min_retained=integer(1 if options.num_beams == 1 else max(len(options.end_tokens) + 1, 2)),
         ngram_size=integer(min(options.no_repeat_ngram_size, _NEVER)),
         prompt_length=integer(prompt_length),
-        # as transformers: the number of new tokens takes precedence
-        min_length=integer(
-            min(
-                prompt_length + options.min_new_tokens if options.min_new_tokens else options.min_length,
-                _NEVER,
-            )
-        ),
+        min_length=integer(min(least, _NEVER)),
         limit=integer(limit),
         decay_start=integer(min(prompt_length + decay[0], _NEVER) if decay else _NEVER),
         begin_length=integer(begin),

@@ -232,16 +232,16 @@ def keep(tensor: Tensor) -> None:
 
 def keep_parameter(parameter: Parameter, initializer: object) -> None:
     """Make a parameter one of the programs, and say in the startup program how it began."""
-    state.startup.ops.extend(initial_operations(parameter, initializer, state.startup.random_seed))
+    seed = state.startup.random_seed
+    state.startup.ops.extend(initial_operations(parameter, initializer, seed))
     state.startup.made[id(parameter)] = parameter
-    if (
-        callable(initializer) and state.startup.random_seed
-    ):  # each operation of the program begins with its seed
-        with seeded_initializers(state.startup.random_seed):
-            initializer(parameter)
-    beginning = restoring(parameter)
-    if callable(initializer) and not state.startup.random_seed:
+    if callable(initializer) and not seed:
         beginning = Beginning(partial(initializer, parameter))
+    else:
+        if callable(initializer):  # each operation of the program begins with its seed
+            with seeded_initializers(seed):
+                initializer(parameter)
+        beginning = restoring(parameter)
     state.startup.beginnings[id(parameter)] = beginning
     keep(parameter)
 

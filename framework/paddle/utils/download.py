@@ -11,7 +11,7 @@ import zlib
 from pathlib import Path
 
 from framework.core.errors import FormatError, HubError
-from framework.core.whole_folder import work_folder
+from framework.core.whole_folder import fresh_folder
 from framework.hub.store import resolve
 
 logger = logging.getLogger("oar")
@@ -79,8 +79,7 @@ def unpacked(path: Path, folder: Path) -> Path:
             if target.exists():
                 return target
             folder.mkdir(parents=True, exist_ok=True)
-            with work_folder(target) as work:
-                whole = work / "new"
+            with fresh_folder(target) as whole:
                 _extract(archive, whole)
                 (whole / target.name if alone else whole).replace(target)
             return target

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from framework.core.disk import disk_errors, whole_folder
 from framework.core.errors import InputError
-from framework.core.whole_folder import remove_leftovers, work_folder
+from framework.core.whole_folder import fresh_folder, remove_leftovers
 
 
 @contextmanager
@@ -31,8 +31,7 @@ def write_whole(output: Path, names: Sequence[str]) -> Iterator[Path]:
     with contextlib.ExitStack() as stack:
         with disk_errors(output):
             remove_leftovers(output.resolve())
-            folder = stack.enter_context(work_folder(output / names[0])) / "new"
-            folder.mkdir()
+            folder = stack.enter_context(fresh_folder(output / names[0]))
         with disk_errors(output):
             yield folder
         moved: list[Path] = []

@@ -16,7 +16,7 @@ from jax import export
 from framework.core.compilation import quick_compile_options
 from framework.core.disk import disk_errors
 from framework.core.errors import FormatError, MissingExtraError, ShapeError
-from framework.core.whole_folder import work_folder
+from framework.core.whole_folder import fresh_folder
 from framework.export.formats.onnx.graph import Size, is_symbolic, linear_form
 from framework.export.formats.onnx.model import (
     MOST_BYTES,
@@ -115,9 +115,8 @@ def export_file(
     path = Path(path)
     with disk_errors(path, model.ByteSize()):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with work_folder(path) as work:
-            (work / "new").mkdir()
-            written = write_onnx(model, work / "new" / path.name, most_bytes)
+        with fresh_folder(path) as fresh:
+            written = write_onnx(model, fresh / path.name, most_bytes)
             del model
             run = onnxruntime_runner(written[-1])
             differences = compare(

@@ -15,7 +15,7 @@ import numpy as np
 from framework.core.disk import disk_errors
 from framework.core.errors import ConfigError, MissingExtraError
 from framework.core.trace import explain_trace_errors
-from framework.core.whole_folder import work_folder
+from framework.core.whole_folder import fresh_folder
 from framework.export.formats.onnx import rules as _rules  # noqa: F401  fills the tables of rules
 from framework.export.formats.onnx.convert import Converter
 from framework.export.formats.onnx.graph import Graph, Node, Size, is_symbolic
@@ -207,9 +207,7 @@ def write_onnx(model: onnx.ModelProto, path: str | Path, most_bytes: int = MOST_
     """
     onnx, path = import_onnx(), Path(path)
     data = path.with_name(path.name + ".data")
-    with disk_errors(path, model.ByteSize()), work_folder(path) as work:
-        fresh = work / "new"
-        fresh.mkdir()
+    with disk_errors(path, model.ByteSize()), fresh_folder(path) as fresh:
         written = fresh / path.name
         if model.ByteSize() > most_bytes:
             onnx.save_model(
