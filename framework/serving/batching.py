@@ -259,7 +259,7 @@ class Batcher(Generic[Item, R]):
         """A batch has run: what the next ones will take is told by the time between the ends of two batches, in which
         others are read and written too, or from when the first of its requests came."""
         end = time.monotonic()
-        each = (end - max(self._last_end, min(job.since for job in jobs))) / len(jobs)
+        seconds = end - max(self._last_end, min(job.since for job in jobs))
         self._last_end = end
-        self.load.note_batch(each, len(jobs) == self._admitted == 1)
+        self.load.note_batch(seconds, len(jobs), len(jobs) == self._admitted == 1)
         self._observe(len(jobs), end - started)

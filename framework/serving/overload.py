@@ -2,13 +2,14 @@
 
 A queue takes up bursts, but under lasting overload it only makes every answer late: it is always full. So it is as long
 as `capacity` until requests are refused at least as fast as others are let in for longer than a full queue takes, and
-from then on only as long as a request takes by itself. What waits for longer than that is told to come again, too.
+from then on only what runs together in the time of one request is let in, and as many that wait for it: none, where
+batches gain nothing, since reading a second request delays the first. What waits for longer is told to come again.
 Where more are refused than let in by a whole queue, that is known at once. After some time a longer queue is tried,
 twice as long with each batch up to all of it, and stays open where no more are refused than let in: under lasting
 overload that is refuted before many requests wait.
 
 Source: the difference between a good queue, which drains, and a bad one, which stands, is that of Nichols and Jacobson,
-Controlling Queue Delay, ACM Queue 10 (2012); the length that the time of one request allows is Little's law.
+Controlling Queue Delay, ACM Queue 10 (2012).
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ _FIRST_TRIAL, _LAST_TRIAL = (
     16.0,
 )  # seconds of overload before the whole queue is tried; twice as many each time
 _CALM_SECONDS = 1.0  # without a refusal, after which there is no overload any more
-_ALWAYS = 2  # requests under way: one runs while the next one is read
+_FIRST_LENGTH = 4  # of the queue in a trial
+_NO_LONGER = 1.1  # times one item's seconds: a batch that takes no longer is free
 
 
 class LoadControl:
@@ -51,6 +53,7 @@ class LoadControl:
         self.seconds_alone = seconds_alone
         self.seconds_per_item = 0.0
         self.is_overloaded = False
+        self._seconds_of: dict[int, float] = {}  # a batch, by its items
         self._since = 0.0  # the first refusal of those that are counted, or the start of a trial
         self._admitted = self._refused = 0  # since then
         self._is_trial = False
@@ -81,14 +84,12 @@ class LoadControl:
             return True
         if not self._check_overload():
             return self._is_trial and admitted >= self._length
-        return admitted >= _ALWAYS and wait > self.seconds_alone
+        size = self._free_size()
+        return admitted >= (1 if size == 1 else 2 * size)
 
     def batch_limit(self, size: int) -> int:
-        """Items that run together, of at most `size`: no more than are let in, so that none waits for those that came
-        before there was overload."""
-        if not self.is_overloaded or not self.seconds_per_item:
-            return size
-        return min(size, max(_ALWAYS, 1 + int(self.seconds_alone / self.seconds_per_item)))
+        """Items that run together, of at most `size`: under overload no more than take the time of one."""
+        return min(size, self._free_size()) if self.is_overloaded else size
 
     def is_stale(self, waited: float) -> bool:
         """Whether an item that has waited so many seconds for its turn is better asked for again."""
@@ -126,21 +127,28 @@ class LoadControl:
         else:
             self._refused = 0
 
-    def note_batch(self, seconds_each: float, was_alone: bool) -> None:
+    def note_batch(self, seconds: float, count: int, was_alone: bool) -> None:
         """A batch has run.
 
         Args:
-            seconds_each: From the end of the batch before, or from when the first of its items came where that is
-                later, to its end, for each item: others are read and written in this time, too.
+            seconds: From the end of the batch before, or from when the first of its items came where that is later, to
+                its end: others are read and written in this time, too.
+            count: Its items.
             was_alone: Whether it was one item, and no other request was under way.
         """
         if self._is_trial and self._length < self.capacity:
             self._length *= 2
             if self._length >= self.capacity:  # those that were refused before came to a shorter queue
                 self._since, self._admitted, self._refused = self._clock(), 0, 0
-        self.seconds_per_item = _mean(self.seconds_per_item, seconds_each)
+        self.seconds_per_item = _mean(self.seconds_per_item, seconds / count)
+        self._seconds_of[count] = _mean(self._seconds_of.get(count, 0.0), seconds)
         if was_alone and not self.is_overloaded:
-            self.seconds_alone = _mean(self.seconds_alone, seconds_each)
+            self.seconds_alone = _mean(self.seconds_alone, seconds)
+
+    def _free_size(self) -> int:
+        """Items of the largest batch that takes no longer than one item."""
+        longest = _NO_LONGER * self.seconds_alone
+        return max((count for count, seconds in tuple(self._seconds_of.items()) if seconds <= longest), default=1)
 
     def _begin(self, now: float) -> None:
         self.is_overloaded, self._is_trial = True, False
@@ -156,7 +164,7 @@ class LoadControl:
         if now < self._trial and not is_calm:
             return True
         self.is_overloaded, self._is_trial = False, True
-        self._length = self.capacity if is_calm else 2 * _ALWAYS
+        self._length = self.capacity if is_calm else _FIRST_LENGTH
         self._since, self._admitted, self._refused = now, 0, 0
         return False
 

@@ -29,6 +29,7 @@ class Simulation:
         latencies: (time of the answer, seconds) of requests that were answered.
         refusals: The times of refusals.
         dropped: The times when requests were refused that had been let in.
+        full: Seconds of a full batch.
     """
 
     load: LoadControl
@@ -37,6 +38,7 @@ class Simulation:
     latencies: list[tuple[float, float]] = field(default_factory=list)
     refusals: list[float] = field(default_factory=list)
     dropped: list[float] = field(default_factory=list)
+    full: float = FULL
     _events: list[tuple[float, int, int | None]] = field(default_factory=list)
     _queue: list[tuple[float, int]] = field(default_factory=list)
     _running: list[tuple[float, int]] = field(default_factory=list)
@@ -94,13 +96,12 @@ class Simulation:
             else:
                 self._running.append((came, client))
         if self._running:
-            self._add(self.now + min(len(self._running) * ALONE, FULL), None)
+            self._add(self.now + min(len(self._running) * ALONE, self.full), None)
 
     def _end_batch(self) -> None:
         began = max(self._last_end, min(came for came, _ in self._running))
-        self.load.note_batch(
-            (self.now - began) / len(self._running), len(self._running) == 1 and not self._queue
-        )
+        was_alone = len(self._running) == 1 and not self._queue
+        self.load.note_batch(self.now - began, len(self._running), was_alone)
         self._last_end = self.now
         for came, client in self._running:
             self.latencies.append((self.now, self.now - came))
@@ -130,6 +131,22 @@ def test_under_ten_times_the_load_answers_take_twice_the_time_of_one_alone(simul
     assert after[int(0.99 * (len(after) - 1))] <= 2 * ALONE + 1e-9
     assert len(after) >= 0.9 * 118 / ALONE  # and it is always busy
     assert simulation.load.is_overloaded
+
+
+def test_none_waits_for_another_where_batches_gain_nothing(simulation: Simulation) -> None:
+    simulation.full = SIZE * ALONE
+    simulation.run(160, 120)
+    after = simulation.after(2)
+    assert after[len(after) // 2] == pytest.approx(ALONE)
+    assert after[int(0.99 * (len(after) - 1))] <= 2 * ALONE + 1e-9
+    assert len(after) >= 0.9 * 118 / ALONE
+
+
+def test_batches_stay_full_where_they_take_no_longer_than_one_item(simulation: Simulation) -> None:
+    simulation.full = ALONE
+    simulation.run(20 * SIZE, 60)
+    assert simulation.load.is_overloaded
+    assert len(simulation.after(2)) >= 0.9 * 58 * SIZE / ALONE
 
 
 def test_some_more_clients_than_the_queue_takes_are_no_overload(simulation: Simulation) -> None:
@@ -172,7 +189,7 @@ def test_a_trial_takes_up_as_many_clients_as_the_whole_queue(simulation: Simulat
 def test_far_too_many_requests_are_overload_before_a_full_queue_has_run(refused: int, seconds: float) -> None:
     now = 0.0
     load = LoadControl(CAPACITY, 30.0, 0.02, lambda: now)
-    load.note_batch(0.02, was_alone=True)
+    load.note_batch(0.02, 1, was_alone=True)
     load.note_refused()
     for _ in range(CAPACITY):
         load.note_admitted()
@@ -190,7 +207,7 @@ def test_nothing_is_stale_before_anything_has_run() -> None:
     load = LoadControl(CAPACITY, 30.0)
     load.is_overloaded = True
     assert not load.is_stale(9.0)
-    load.note_batch(1.0, was_alone=False)
+    load.note_batch(1.0, 1, was_alone=False)
     assert load.is_stale(9.0) and not load.is_stale(1.9)
 
 
@@ -204,7 +221,7 @@ def test_without_requests_overload_is_over_at_once(simulation: Simulation) -> No
 def test_a_bound_on_waiting_holds_without_overload() -> None:
     load = LoadControl(CAPACITY, longest_wait=0.05)
     assert not load.is_full(5, 5)  # nothing is known yet
-    load.note_batch(0.01, was_alone=True)
+    load.note_batch(0.01, 1, was_alone=True)
     assert not load.is_full(4, 4) and load.is_full(6, 6)
     assert load.is_full(CAPACITY, 0) and not load.is_full(0, 9)
 
@@ -212,7 +229,7 @@ def test_a_bound_on_waiting_holds_without_overload() -> None:
 def test_a_bound_on_waiting_holds_before_anything_has_run() -> None:
     load = LoadControl(CAPACITY, longest_wait=0.05, seconds_alone=0.02)
     assert [load.is_full(admitted, admitted) for admitted in range(5)] == [False, False, False, True, True]
-    load.note_batch(0.001, was_alone=False)  # which counts from then on
+    load.note_batch(0.001, 1, was_alone=False)  # which counts from then on
     assert not load.is_full(31, 31)
 
 
