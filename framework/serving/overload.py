@@ -148,7 +148,9 @@ class LoadControl:
     def _free_size(self) -> int:
         """Items of the largest batch that takes no longer than one item."""
         longest = _NO_LONGER * self.seconds_alone
-        return max((count for count, seconds in tuple(self._seconds_of.items()) if seconds <= longest), default=1)
+        return max(
+            (count for count, seconds in tuple(self._seconds_of.items()) if seconds <= longest), default=1
+        )
 
     def _begin(self, now: float) -> None:
         self.is_overloaded, self._is_trial = True, False
