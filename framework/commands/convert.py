@@ -3,7 +3,7 @@
 oar convert resnet50.pth resnet50.safetensors -c resnet50
 oar convert model.pdparams model.safetensors
 oar convert model.onnx inference_model/model --shape image=n,3,32*h,32*w
-oar convert inference.pdmodel inference_model/model
+oar convert inference.pdmodel inference_model/model --format onnx
 oar convert inference.pdmodel model.onnx
 """
 
@@ -12,10 +12,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from framework.commands.main import run
 from framework.config.arguments import add_config, add_settings, read_overrides
 from framework.core.errors import InputError
+
+if TYPE_CHECKING:
+    from framework.workflow.convert.graph import EngineTime
 
 
 def parser() -> argparse.ArgumentParser:
@@ -41,6 +45,12 @@ def parser() -> argparse.ArgumentParser:
         help="of a graph: sizes of an input, numbers or names; 32*h is any multiple of 32; once for each "
         "input. Default: those of the file",
     )
+    made.add_argument(
+        "--format",
+        choices=["onnx"],
+        help="onnx: the artifact holds an ONNX file, too; OpenVINO and ONNX Runtime, where they are installed, are "
+        "compared with the graph and timed, and the fastest is the artifact's engine on CPUs",
+    )
     add_settings(made, weights=False)
     return made
 
@@ -60,7 +70,7 @@ def _convert(args: argparse.Namespace) -> int:
         shapes = dict(_shape(text) for texts in args.shape for text in texts.split())
         made = convert_graph(args.weights, args.params, shapes)
         difference = compare_with_graph(made)  # before anything is written
-        made.write(args.output)
+        times = made.write(args.output, with_onnx=args.format == "onnx")
         for name, spec in made.inputs.items():
             print(f"input {name}: [{', '.join(map(str, spec.shape))}] {spec.dtype}")
         if made.limits:
@@ -69,10 +79,25 @@ def _convert(args: argparse.Namespace) -> int:
             f"wrote {args.output}: largest difference from the graph {difference:.1e} of the largest value, "
             f"{time_program(made):.1f} ms a call"
         )
+        for one in times:
+            print(f"engine {one.engine}: {_describe(one)}")
         return 0
+    if args.format:
+        raise InputError(
+            "--format is for a graph that becomes an artifact",
+            received=f"{args.weights} to {args.output}",
+            allowed=f"{', '.join(GRAPHS)}, and a folder as output",
+        )
     count = convert_weights(args.weights, args.output, args.config, read_overrides(args), args.params)
     print(f"wrote {args.output}: {count} arrays")
     return 0
+
+
+def _describe(measured: EngineTime) -> str:
+    if measured.problem:
+        return f"does not run it: {measured.problem}"
+    what = "" if measured.agrees else ", which is another result: it is not chosen"
+    return f"{measured.milliseconds:.1f} ms a call, {measured.difference:.1e} from the graph{what}"
 
 
 def _shape(text: str) -> tuple[str, tuple[int | str, ...]]:

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib.util
+import math
 import statistics
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from framework.core.errors import FormatError, InputError, OarError, TraceError
+from framework.core.process import cpu_limit
 from framework.export import Artifact, TensorSpec
+from framework.export.artifact import ONNX, StoredFiles, check_output
 from framework.export.formats.onnx.check import example_inputs, trial_sizes
 from framework.export.program import lower_layer
 from framework.export.program_bytes import Program
-from framework.inference.engine import XLAEngine
+from framework.inference.engine import Engine, XLAEngine
 from framework.inference.graph_engine import GraphEngine, load_graph
 from framework.interop.graph.layer import GraphLayer
 from framework.interop.graph.values import collect_limits
@@ -35,6 +41,7 @@ _TO_ONNX = {
     "--onnx model.onnx   (see docs/graphs.md)",
 }
 _TO_ONNX |= {".h5": _TO_ONNX[".keras"], ".prototxt": _TO_ONNX[".caffemodel"]}
+_AGREES = 1e-3  # of the largest value: differences of rounding
 _MULTIPLES = (1, 2, 4, 8, 16, 32, 64)
 _AXES = "hwdklmpqrstuvxyz"
 _RESERVED = ("max", "min", "mod", "floordiv", "n")  # words of jax's sizes, and our name of a batch
@@ -86,23 +93,69 @@ class Conversion:
         """What runs the program."""
         return XLAEngine(self.program, self.weights)
 
-    def write(self, output: str | Path) -> None:
+    def write(self, output: str | Path, with_onnx: bool = False) -> list[EngineTime]:
         """As an artifact, which runs on all platforms without the graph's file; where `output` ends in .onnx, as one
-        ONNX file, which needs the extra onnx."""
-        output, names = Path(output), [spec.name for spec in self.graph.outputs]
-        if output.suffix == ".onnx":
-            from framework.export.formats.onnx import export_layer  # needs the extra
+        ONNX file, which needs the extra onnx.
 
-            export_layer(self.graph, self.inputs, output, outputs=names, constraints=self.limits)
-            return
+        Args:
+            with_onnx: Whether the artifact holds an ONNX file for other engines, too, and ranks those that are
+                installed here by the time of a call.
+
+        Returns: what was measured for that ranking, fastest first.
+        """
+        output = Path(output)
+        if output.suffix == ".onnx":
+            self._write_onnx(output)
+            return []
         digest = hashlib.sha256(self.source.data).hexdigest()
-        config = {
+        config: dict[str, Any] = {
             "name": output.name,
             "inputs": list(self.inputs),
-            "outputs": names,
+            "outputs": [spec.name for spec in self.graph.outputs],
             "provenance": {"graph": Path(self.source.name).name, "sha256": digest},
         }
-        Artifact(config, {"float32": self.program}, self.weights).save(output)
+        artifact = Artifact(config, {"float32": self.program}, self.weights)
+        if not with_onnx:
+            artifact.save(output)
+            return []
+        check_output(output)  # before the time that follows
+        with tempfile.TemporaryDirectory() as folder:
+            files = self._write_onnx(Path(folder) / ONNX)
+            times = measure_engines(self, Path(folder) / ONNX)
+            names = [one.engine for one in times if one.agrees]
+            if names[0] != "xla":
+                config["engines"] = {"cpu": names[: names.index("xla") + 1]}
+            artifact.formats = (StoredFiles(tuple(files)),)
+            artifact.save(output)
+        return times
+
+    def _write_onnx(self, path: Path) -> list[Path]:
+        from framework.export.formats.onnx import export_layer  # needs the extra
+
+        names = [spec.name for spec in self.graph.outputs]
+        return export_layer(self.graph, self.inputs, path, outputs=names, constraints=self.limits)
+
+
+@dataclass(frozen=True)
+class EngineTime:
+    """An engine with a converted graph.
+
+    Attributes:
+        engine: As `Runtime` calls it.
+        milliseconds: A call takes on a CPU of this machine.
+        difference: From the graph, of the largest value.
+        problem: Why the engine does not run it; "" where it does.
+    """
+
+    engine: str
+    milliseconds: float
+    difference: float
+    problem: str = ""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the engine gives the results of the graph."""
+        return not self.problem and self.difference <= _AGREES
 
 
 def convert_graph(
@@ -263,35 +316,72 @@ def compare_with_graph(conversion: Conversion) -> float:
     Raises:
         TraceError: the program gives other results than the graph.
     """
+    worst = largest_difference(conversion, conversion.engine)
+    if not worst <= _AGREES:
+        raise TraceError(
+            "the program gives other results than the graph",
+            received=f"a difference of {worst:.1e} of the largest value",
+            allowed=f"{_AGREES:g}",
+            fix="report the graph; until then run it with Config(file)",
+        )
+    return worst
+
+
+def largest_difference(conversion: Conversion, engine: Engine) -> float:
+    """As `compare_with_graph`, of any engine that runs the program; inf, where an output has another shape."""
     reference, worst = GraphEngine(conversion.graph), 0.0
     for sizes in trial_sizes(conversion.inputs, conversion.limits):
         arrays = example_inputs(conversion.inputs, sizes)
-        got, expected = conversion.engine(arrays), reference(arrays)
+        got, expected = engine(arrays), reference(arrays)
         for name, array in expected.items():
             if array.dtype == object:  # dictionaries of labels and scores: the program gives the scores
                 array = np.asarray([list(row.values()) for row in array])
             a, b = np.asarray(array, np.float64), np.asarray(got[name], np.float64)
             if a.ndim and a.shape[1:] == b.shape[1:]:
                 b = b[: len(a)]  # the program fills up what suppression left
+            if a.shape != b.shape:
+                return math.inf
             scale = max(float(np.abs(a).max(initial=0.0)), 1e-6)
             worst = max(worst, float(np.abs(a - b).max(initial=0.0)) / scale)
-    if not worst <= 1e-3:
-        raise TraceError(
-            "the program gives other results than the graph",
-            received=f"a difference of {worst:.1e} of the largest value",
-            allowed="1e-3",
-            fix="report the graph; until then run it with Config(file)",
-        )
     return worst
 
 
-def time_program(conversion: Conversion) -> float:
+def time_program(conversion: Conversion, engine: Engine | None = None) -> float:
     """Milliseconds that a call of the program takes, with inputs of the first size that it is compared with."""
+    engine = engine or conversion.engine
     arrays = example_inputs(conversion.inputs, trial_sizes(conversion.inputs, conversion.limits)[0])
-    conversion.engine(arrays)
+    engine(arrays)
     seconds = []
     for _ in range(5):
         start = time.perf_counter()
-        conversion.engine(arrays)
+        engine(arrays)
         seconds.append(time.perf_counter() - start)
     return 1e3 * statistics.median(seconds)
+
+
+def measure_engines(conversion: Conversion, file: Path) -> list[EngineTime]:
+    """XLA, and the engines of ONNX files that are installed, on a CPU: those that agree with the graph first, by time.
+
+    Args:
+        file: The program as ONNX.
+    """
+    from framework.inference.engines.onnx_runtime import ONNXRuntimeEngine
+    from framework.inference.engines.openvino import OpenVINOEngine
+
+    threads = cpu_limit()
+    openers: dict[str, Callable[[], Engine]] = {
+        "openvino": lambda: OpenVINOEngine(file, threads=threads),
+        "onnxruntime": lambda: ONNXRuntimeEngine(file, threads=threads),
+        "xla": lambda: conversion.engine,
+    }
+    times = []
+    for name, open_engine in openers.items():
+        if name != "xla" and importlib.util.find_spec(name) is None:
+            continue
+        try:
+            engine = open_engine()
+            difference = largest_difference(conversion, engine)
+            times.append(EngineTime(name, time_program(conversion, engine), difference))
+        except OarError as error:
+            times.append(EngineTime(name, math.inf, math.inf, _first_lines(error)))
+    return sorted(times, key=lambda one: (not one.agrees, one.milliseconds))

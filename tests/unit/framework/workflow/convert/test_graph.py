@@ -5,14 +5,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import helper
 
 from framework import nn
 from framework.commands import main
 from framework.core.bounded import read_bytes
 from framework.core.errors import FormatError, WeightError
+from framework.export import load_artifact
+from framework.inference import Config, Runtime, create_predictor
+from framework.inference.engines.onnx_runtime import ONNXRuntimeEngine
 from framework.interop.programs import onnx
 from framework.workflow.convert.graph import compare_with_graph, convert_graph, refuse_foreign
 from framework.workflow.domain.weights import load_weights_into
+from tests.unit.framework.interop.graph.conftest import model, value
 
 DATA = Path(__file__).parents[4] / "golden" / "data"
 
@@ -75,3 +80,56 @@ def test_a_graph_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(WeightError):  # the network has other layers
         load_weights_into(net, tmp_path / "m.pdmodel")
     assert read[2:] == ["m.pdmodel", "m.pdiparams"]
+
+
+def _write_graph(path: Path) -> np.ndarray:
+    """A convolution with ReLU; returns its kernel."""
+    kernel = np.random.default_rng(0).standard_normal((4, 3, 1, 1)).astype(np.float32)
+    nodes = [helper.make_node("Conv", ["x", "w"], ["c"]), helper.make_node("Relu", ["c"], ["y"])]
+    graph = model(nodes, [value("x", ["n", 3, 8, 8])], arrays={"w": kernel})
+    path.write_bytes(graph.SerializeToString())
+    return kernel[:, :, 0, 0]
+
+
+def test_the_engines_of_an_artifact_with_onnx_are_those_that_were_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kernel = _write_graph(tmp_path / "m.onnx")
+    folder = tmp_path / "artifact"
+    assert main(["convert", str(tmp_path / "m.onnx"), str(folder), "--format", "onnx"]) == 0
+    said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("engine ")]
+    measured = [line.split()[1].rstrip(":") for line in said]
+    assert {"onnxruntime", "xla"} <= set(measured)
+    artifact = load_artifact(folder)
+    table = artifact.setting("engines", default={})
+    first = table["cpu"][0] if table else "xla"
+    assert first == measured[0] and (not table or table["cpu"][-1] == "xla")
+    x = np.random.default_rng(1).standard_normal((2, 3, 8, 8)).astype(np.float32)
+    wanted = np.maximum(np.einsum("oc,nchw->nohw", kernel, x), 0)
+    for name in measured:
+        np.testing.assert_allclose(Runtime(engine=name).open(artifact)({"x": x})["y"], wanted, atol=1e-5)
+    outputs = create_predictor(Config(folder)).run([x])
+    assert isinstance(outputs, list)
+    np.testing.assert_allclose(outputs[0], wanted, atol=1e-5)
+
+
+def test_an_engine_with_other_results_is_not_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _write_graph(tmp_path / "m.onnx")
+    run = ONNXRuntimeEngine.run
+    monkeypatch.setattr(
+        ONNXRuntimeEngine, "run", lambda *args: {name: y + 0.1 for name, y in run(*args).items()}
+    )
+    times = convert_graph(tmp_path / "m.onnx").write(tmp_path / "artifact", with_onnx=True)
+    wrong = next(one for one in times if one.engine == "onnxruntime")
+    assert not wrong.agrees and wrong.difference > 1e-2
+    assert "onnxruntime" not in load_artifact(tmp_path / "artifact").setting("engines", default={}).get(
+        "cpu", ()
+    )
+
+
+def test_a_format_is_of_graphs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.savez(tmp_path / "w.npz", w=np.zeros(2, np.float32))
+    command = ["convert", str(tmp_path / "w.npz"), str(tmp_path / "w.safetensors"), "--format", "onnx"]
+    assert main(command) == 2
+    assert "for a graph that becomes an artifact" in capsys.readouterr().err
+    assert not (tmp_path / "w.safetensors").exists()
