@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from framework.paddle._kernel.dispatch import Array, operation
-from framework.paddle.ops.promotion import as_float, is_inexact, is_integer, pair
+from framework.paddle.ops.promotion import as_float, is_integer, pair
 
 __all__ = [
     "add",
@@ -69,9 +69,10 @@ def divide(x: Array, y: Array, name: str | None = None) -> Array:
 
 @operation(differentiable=False)
 def floor_divide(x: Array, y: Array, name: str | None = None) -> Array:
-    """The quotient rounded down; of integers divided by 0 it is -1."""
+    """The quotient rounded down, as Python does it: 2 // 0.2 is 9, since 0.2 is a little more than that as a number. Of
+    integers divided by 0 it is -1."""
     x, y = pair(x, y)
-    return jnp.floor(x / y) if is_inexact(x) else x // y
+    return x // y
 
 
 @operation

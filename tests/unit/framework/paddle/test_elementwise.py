@@ -231,3 +231,11 @@ def test_complex_gradients_are_the_conjugates_of_jaxs() -> None:
     expected = np.conj(jax.grad(lambda v: jnp.abs(v) ** 2)(np.complex64(1 + 2j)))
     np.testing.assert_allclose(z.grad.numpy(), expected, rtol=1e-5)
     assert paddle.real(paddle.complex(Tensor([1.0]), Tensor([2.0]))).tolist() == [1.0]
+
+
+def test_quotients_are_rounded_down_as_paddle_does() -> None:
+    """Values of Paddle 2.6.2."""
+    x = paddle.to_tensor([2.0, 1.0, -1.0, float("inf"), 6.0, -6.0, 7.0, 5.0, -5.0])
+    y = paddle.to_tensor([0.2, 0.1, 0.1, 2.0, float("inf"), float("inf"), -float("inf"), 0.0, 0.0])
+    wanted = [9.0, 9.0, -10.0, np.nan, 0.0, -1.0, -1.0, np.inf, -np.inf]
+    np.testing.assert_array_equal((x // y).numpy(), np.float32(wanted))
