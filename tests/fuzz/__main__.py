@@ -1,9 +1,10 @@
 """Damaged files into every reader: no crash, no hang, no error but ours, and each error names its file.
 
-python -m tests.fuzz --seconds 600                 every reader, ten minutes each
+python -m tests.fuzz --seconds 600                 every reader, ten minutes of CPU each
 python -m tests.fuzz png "tiff of bands" --seconds 60 --seed 7
 
-A reader runs in a process of its own with 6 GB of address space; a file that takes longer than 20 seconds ends it.
+Seconds are of CPU, so that a busy machine changes nothing. A reader runs in a process of its own with 6 GB of address
+space; a file that takes longer than 20 of them, or waits for two minutes, ends it.
 Failures are printed as JSON lines and kept with their files in the folder of --keep.
 """
 
@@ -12,11 +13,12 @@ from __future__ import annotations
 import argparse
 import faulthandler
 import json
+import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
-import time
 import traceback
 from pathlib import Path
 
@@ -24,7 +26,9 @@ from tests.fuzz.mutations import mutate, mutate_values
 from tests.fuzz.readers import READERS, Reader
 
 MEMORY = 6 << 30  # bytes of address space
-PATIENCE = 20.0  # seconds for a file
+PATIENCE = 20.0  # CPU seconds for a file
+_LONGEST = 120.0  # seconds for a file that waits, for a process of its own or a lock
+_CPU_IS_OVER = getattr(signal, "SIGPROF", None)  # Windows has none
 _ROW = "\x02"  # begins a row, of what a worker prints
 _MOST = 20  # failures of a reader, after which it is left alone
 REPO = Path(__file__).resolve().parents[2]
@@ -33,9 +37,9 @@ REPO = Path(__file__).resolve().parents[2]
 def fuzz(name: str, seconds: float, seed: int, keep: Path | None = None) -> tuple[int, list[dict]]:
     """How many damaged files the reader has seen, and what went wrong: `seed`, `problem`, `detail` of each."""
     failures: list[dict] = []
-    count, start = 0, time.monotonic()
+    count, spent = 0, 0.0
     with tempfile.TemporaryDirectory() as folder:
-        while len(failures) < _MOST and (left := seconds - (time.monotonic() - start)) > 0:
+        while len(failures) < _MOST and (left := seconds - spent) > 0:
             command = [
                 sys.executable,
                 "-m",
@@ -56,9 +60,13 @@ def fuzz(name: str, seconds: float, seed: int, keep: Path | None = None) -> tupl
                 )
                 break
             last = max(row["seed"] for row in rows)
+            spent += max(row.get("spent", 0.0) for row in rows)
             count += last - seed + 1
             if done.returncode:
-                hang = "Timeout (" in done.stderr
+                hang = "Timeout (" in done.stderr or (
+                    _CPU_IS_OVER is not None and done.returncode == -_CPU_IS_OVER
+                )
+                spent += PATIENCE * hang
                 failures.append(
                     {"seed": last, "problem": "hang" if hang else f"crash, exit status {done.returncode}",
                      "detail": done.stderr[-1500:]}
@@ -77,13 +85,17 @@ def work(name: str, folder: Path, seed: int, seconds: float, keep: Path | None) 
     path = reader.make(folder / f"files{seed}")
     whole = path.read_bytes()
     _warm_up(reader, path)
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    if _CPU_IS_OVER is not None:
+        faulthandler.register(_CPU_IS_OVER, chain=True)  # tells where, and ends the process
+    start = _cpu_seconds()
+    while (spent := _cpu_seconds() - start) < seconds:
         data = damaged(name, whole, seed)
         path.write_bytes(data)
-        _tell(seed=seed)
-        faulthandler.dump_traceback_later(PATIENCE, exit=True)
+        _tell(seed=seed, spent=spent)
+        faulthandler.dump_traceback_later(_LONGEST, exit=True)
+        _limit_time(PATIENCE)
         problem, detail = attempt(reader, path)
+        _limit_time(0)
         faulthandler.cancel_dump_traceback_later()
         if problem:
             _tell(seed=seed, problem=problem, detail=detail)
@@ -92,6 +104,17 @@ def work(name: str, folder: Path, seed: int, seconds: float, keep: Path | None) 
                 (keep / f"{name.replace(' ', '_')}_{seed}_{path.name}").write_bytes(data)
         seed += 1
     _tell(seed=seed - 1, done=True)
+
+
+def _limit_time(seconds: float) -> None:
+    """Ends the process after these CPU seconds; 0: never."""
+    if _CPU_IS_OVER is not None:
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+
+
+def _cpu_seconds() -> float:
+    """Of this process and of those that it started and that are done."""
+    return sum(os.times()[:4])
 
 
 def damaged(name: str, whole: bytes, seed: int) -> bytes:
@@ -144,7 +167,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("readers", nargs="*", help=f"default: all of {', '.join(READERS)}")
-    parser.add_argument("--seconds", type=float, default=60, help="for each reader")
+    parser.add_argument("--seconds", type=float, default=60, help="of CPU, for each reader")
     parser.add_argument("--seed", type=int, default=0, help="the first one; a file follows from its seed")
     parser.add_argument("--keep", type=Path, help="a folder for files that go wrong")
     args = parser.parse_args()

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from tests.fuzz import annotations, bodies, tables_and_adapters
+from tests.fuzz import annotations, bodies, tables_and_adapters, texts
 
 _TESTS = Path(__file__).resolve().parents[1]
 _INTEROP = _TESTS / "data" / "interop"
@@ -849,6 +849,7 @@ READERS: dict[str, Reader] = {
     "voc to others": Reader(_voc, _convert),
     **{name: Reader(*parts) for name, parts in annotations.FILES.items()},
     **{name: Reader(*parts) for name, parts in tables_and_adapters.FILES.items()},
+    **{name: Reader(*parts) for name, parts in texts.FILES.items()},
     "table of boxes": Reader(_box_table, _read_box_table),
     "tiff by windows": Reader(_tiled, _read_windows),
     "several classes": Reader(_multi_label, _read_multi_label),

@@ -6,7 +6,8 @@ python -m tests.kills export download --kills 5 --seed 7
 Each kind runs a command once to its end, and then kills it again and again. What stands on the disk after a kill must
 be whole; the same command, run once more, must succeed with the result of the run that nobody disturbed. At the end of
 a kind what the kills left is made two hours older, the command runs once more, and no hidden copy may be there.
-A line a kind is printed, as JSON; the exit status is 1 where something went wrong.
+A line a kind is printed, as JSON, also of one that is interrupted (Ctrl+C, SIGTERM) or fails; the exit status is 1
+where something went wrong, 130 after an interrupt.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -33,13 +34,17 @@ from PIL import Image
 
 from framework.core.whole_folder import STALE_SECONDS
 from framework.export import load_artifact
+from framework.interop import write_safetensors
 from tests.unit.framework.workflow.test_imports import CONFIG, PARTS
+from zoo.vision.lenet import LeNet, LeNetConfig
 
 _OAR = [sys.executable, "-m", "framework"]
 _DOCUMENTS, _IMAGES, _LINES = 6, 8, 30
 _CHECKPOINT = ("model.safetensors", "train.safetensors", "state.json")
 _PAYLOAD = random.Random(0).randbytes(4_000_000)
 _LONGEST = 600.0  # seconds of a command that nobody kills
+_REPO = Path(__file__).resolve().parents[2]
+_GRAPH = _REPO / "tests/data/interop/network.onnx"
 _NO_LEFTOVERS = (".lock", ".oar")  # hidden names that stay
 
 
@@ -76,53 +81,70 @@ def run(command: Sequence[str], home: Path, seconds: float | None = None) -> tup
     try:
         output, _ = process.communicate(timeout=seconds or _LONGEST)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+        _end(process)
         return None, ""
+    except BaseException:  # interrupted
+        _end(process)
+        raise
     return process.returncode, output.decode(errors="replace")
 
 
-def try_kind(kind: Kind, home: Path, kills: int, rng: random.Random) -> dict[str, object]:
-    """Kills the command again and again. Returns: counts, and `problems`, a line each."""
-    problems: list[str] = []
+def _end(process: subprocess.Popen[bytes]) -> None:
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+@dataclass
+class Report:
+    """What is known of a kind so far.
+
+    Attributes:
+        seconds: Of a run that nobody disturbs.
+        hidden: How many hidden copies the next runs found, all together.
+    """
+
+    kills: int = 0
+    seconds: float = 0.0
+    hidden: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+def try_kind(kind: Kind, home: Path, kills: int, rng: random.Random, report: Report) -> None:
+    """Kills the command again and again, and writes into `report` what it finds."""
+    problems = report.problems
     kind.prepare()
     status, output = run(kind.command, home)
     expected = kind.result()
     if status or kind.damage():
-        return {"kills": 0, "problems": [f"not even undisturbed: {status} {output[-1500:]} {kind.damage()}"]}
+        problems.append(f"not even undisturbed: {status} {output[-1500:]} {kind.damage()}")
+        return
     kind.prepare()
     start = time.monotonic()
     run(kind.command, home)
     span = time.monotonic() - start
-    killed = immediate = 0
-    while killed < kills:
+    report.seconds = round(span, 1)
+    while report.kills < kills:
         kind.prepare()
         moment = rng.uniform(0.02, 1.0) * span
         status, _ = run(kind.command, home, moment)
         if status is not None:  # it was done before
             span = min(span, moment)
             continue
-        killed += 1
+        report.kills += 1
         if damage := kind.damage():
-            problems.append(f"kill {killed}, after {moment:.2f} s: {damage}")
+            problems.append(f"kill {report.kills}, after {moment:.2f} s: {damage}")
         status, output = run(kind.again() if kind.again else kind.command, home)
         if status or kind.damage():
             problems.append(
-                f"run after kill {killed} at {moment:.2f} s: {status} {output[-800:]} {kind.damage()}"
+                f"run after kill {report.kills} at {moment:.2f} s: {status} {output[-800:]} {kind.damage()}"
             )
         elif kind.result() != expected:
-            problems.append(f"run after kill {killed} at {moment:.2f} s: another result")
-        immediate += len(_hidden(kind.folders))
+            problems.append(f"run after kill {report.kills} at {moment:.2f} s: another result")
+        report.hidden += len(_hidden(kind.folders))
     for path in _hidden(kind.folders):
         _make_older(path)
     run(kind.command, home)
     problems += [f"{path} stays" for path in _hidden(kind.folders)]
-    return {
-        "kills": killed,
-        "seconds": round(span, 1),
-        "hidden after the next run": immediate,
-        "problems": problems,
-    }
 
 
 def _hidden(folders: Sequence[Path]) -> list[Path]:
@@ -158,6 +180,18 @@ def make_kinds(root: Path) -> Mapping[str, Kind]:
     fetch = f"from framework import hub; print(hub.resolve({url!r}))"
     first = [*_OAR, "infer", "-c", config, "-o", f"weights={trained}", "-i", str(root / "images/0.png")]
     infer = [*_OAR, "infer", "--model_dir", str(artifact), "--trust", str(root / "images"), "--output_dir"]
+    converted = root / "converted/net"
+    quantized = root / "int8/net"
+    quantize = [
+        *_OAR,
+        "quantize",
+        "-c",
+        _write_lenet(root),
+        "--data",
+        str(root / "images"),
+        "--examples",
+        "2",
+    ]
     document = [*_OAR, "document", "-i", str(root / "pages"), "--format", "md", "--output_dir"]
 
     def resume() -> Sequence[str]:
@@ -206,6 +240,18 @@ def make_kinds(root: Path) -> Mapping[str, Kind]:
             [home],
             lambda: shutil.rmtree(home, ignore_errors=True),
         ),
+        "quantize": Kind(
+            [*quantize, "--max_loss", "0.9", "--output_dir", str(quantized)],
+            lambda: _artifact_fault(quantized),
+            lambda: _digest(quantized.glob("*.onnx")),
+            [quantized.parent, home],
+        ),
+        "convert": Kind(
+            [*_OAR, "convert", str(_GRAPH), str(converted)],
+            lambda: _artifact_fault(converted),
+            lambda: _digest(converted.glob("*.safetensors")),
+            [converted.parent, home],
+        ),
     }
 
 
@@ -225,6 +271,23 @@ def _write_inputs(root: Path) -> str:
     for number in range(_DOCUMENTS):
         (root / f"pages/{number}.pdf").write_bytes(_pdf(number))
     return str(root / "own.yml")
+
+
+def _write_lenet(root: Path) -> str:
+    """A network with layers that can be in int8. Returns: the config's path."""
+    weights = {name: np.asarray(value) for name, value in LeNet(LeNetConfig(2)).state_dict().items()}
+    write_safetensors(root / "lenet.safetensors", weights)
+    text = f"""
+_base_: {(_REPO / "configs/_base_/classification.yml").as_posix()}
+model: {{type: LeNet, num_classes: 2}}
+weights: {(root / "lenet.safetensors").as_posix()}
+task: {{type: ImageClassification, topk: [1]}}
+data: {{train: {{dataset: {{type: ImageFolder, root: {root.as_posix()}/images}}, batch_size: 2}}, eval: null}}
+predict: {{transforms: [{{type: Resize, size_hw: [28, 28]}}]}}
+export: {{precisions: [float32], inputs: {{image: {{shape: [n, 28, 28, 3], dtype: uint8}}}}}}
+"""
+    (root / "lenet.yml").write_text(text, encoding="utf-8")
+    return str(root / "lenet.yml")
 
 
 def _pdf(number: int) -> bytes:
@@ -324,7 +387,7 @@ def _read_results(folder: Path, pattern: str) -> dict[str, str]:
 
 def main() -> int:
     """Exit status 1 where something went wrong."""
-    names = ("train", "export", "infer", "document", "first start", "download")
+    names = ("train", "export", "infer", "document", "first start", "download", "quantize", "convert")
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -333,14 +396,27 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     wrong = 0
+    signal.signal(signal.SIGTERM, _interrupt)
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder).resolve()
         kinds = make_kinds(root)
         for name in args.kinds or names:
-            report = try_kind(kinds[name], root / "home", args.kills, random.Random(f"{name} {args.seed}"))
-            wrong += bool(report["problems"])
-            print(json.dumps({"kind": name, **report}), flush=True)
+            report = Report()
+            try:
+                try_kind(kinds[name], root / "home", args.kills, random.Random(f"{name} {args.seed}"), report)
+            except KeyboardInterrupt:
+                report.problems.append("interrupted")
+                return 130
+            except Exception as error:
+                report.problems.append(f"{type(error).__name__}: {error}")
+            finally:
+                wrong += bool(report.problems)
+                print(json.dumps({"kind": name, **asdict(report)}), flush=True)
     return 1 if wrong else 0
+
+
+def _interrupt(number: int, frame: object) -> None:
+    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

@@ -87,7 +87,7 @@ def _page(page: Mapping[str, Any], number: int) -> TruePage:
     try:
         name = PurePosixPath(str(page["page_info"]["image_path"]).replace("\\", "/")).stem
         blocks = [block for entry in page["layout_dets"] if (block := _block(entry)) is not None]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"page {number}: {type(error).__name__}: {error}") from None
     blocks.sort(key=lambda block: (block.order is None, block.order or 0))
     return TruePage(name, tuple(blocks))

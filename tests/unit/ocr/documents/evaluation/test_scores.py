@@ -236,7 +236,13 @@ def test_scores_of_a_folder_by_the_command(
     assert [row["page"] for row in rows] == ["one.page", "two"] and rows[1]["text_edit"] == 1
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"a": 1}', "[1]", '[{"layout_dets": [{}]}]'])
+_ORDER = (
+    '[{"page_info": {"image_path": "a.png"}, '
+    '"layout_dets": [{"category_type": "title", "text": "a", "order": 1e999}]}]'
+)
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"a": 1}', "[1]", '[{"layout_dets": [{}]}]', _ORDER])
 def test_what_is_no_truth(content: str, tmp_path: Path) -> None:
     path = tmp_path / "truth.json"
     path.write_text(content, encoding="utf-8")
@@ -249,6 +255,14 @@ def test_two_pages_of_one_name(tmp_path: Path) -> None:
     (tmp_path / "truth.json").write_text(json.dumps([page, page]), encoding="utf-8")
     with pytest.raises(FormatError, match="two pages have one name"):
         read_pages(tmp_path / "truth.json")
+
+
+def test_a_page_whose_name_no_file_can_have_lacks_its_file(tmp_path: Path) -> None:
+    names = ["a.png", f"{'b' * 5000}.png"]
+    pages = [{"layout_dets": [], "page_info": {"image_path": name}} for name in names]
+    (tmp_path / "truth.json").write_text(json.dumps(pages), encoding="utf-8")
+    (tmp_path / "a.md").write_text("a", encoding="utf-8")
+    assert score_documents(tmp_path / "truth.json", tmp_path)[0]["missing_pages"] == 1
 
 
 def test_a_folder_without_pages(truth: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
