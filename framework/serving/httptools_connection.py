@@ -83,15 +83,25 @@ class HttpToolsConnection(HeaderTimer, EarlyReturn, HttpToolsProtocol):
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """The header of a request has come. Raises: ValueError, where it is too long: it is answered with 400."""
+        """The header of a request has come. Raises: ValueError, where it is too long, or not of HTTP/1.1: it is
+        answered with 400."""
         self._in_header, self._has_ended, self._length = False, True, 0
         self._forget_header()
         if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > HEADER_BYTES:
             raise ValueError("the header is too long")
+        self._check_version_and_host()
         if not self._refuse():
             super().on_headers_complete()
             if self.cycle is not None and self.scope["http_version"] == "1.0":
                 _send_without_chunks(self.cycle)
+
+    def _check_version_and_host(self) -> None:
+        """Raises: ValueError. httptools also takes HTTP/0.9 and 2.0, and any number of hosts, which a proxy before this
+        server may read otherwise. Source: RFC 9112, 3.2."""
+        version = "1.1" if self.parser is None else self.parser.get_http_version()
+        hosts = sum(name == b"host" for name, _ in self.headers)
+        if version not in ("1.0", "1.1") or hosts > 1 or (version == "1.1" and not hosts):
+            raise ValueError("a request of HTTP/1.1 has one Host")
 
     def on_body(self, body: bytes) -> None:
         """Bytes of a body have come."""

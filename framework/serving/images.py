@@ -93,16 +93,25 @@ class PageReader:
         header = vision_image.open_header(upload.data, where)
         self._size = header.width * header.height
         self._count = None if getattr(header, "is_animated", False) else 1
-        self._check_pixels(self._size)
+        self._check_size(header.height, header.width)
         self._items: Iterator[ImageItem] = predictor.read_all(upload.data)
 
-    def _check_pixels(self, pixels: int) -> None:
-        if pixels > self.limits.pixels:
+    def _check_size(self, height: int, width: int) -> None:
+        """Raises: TooLargeError."""
+        limits, where = self.limits, self.upload.name or "the file"
+        if height * width > limits.pixels:
             raise TooLargeError(
                 "the image has too many pixels",
-                where=self.upload.name or "the file",
-                received=f"{pixels:,} pixels",
-                allowed=f"at most {self.limits.pixels:,}",
+                where=where,
+                received=f"{height * width:,} pixels",
+                allowed=f"at most {limits.pixels:,}",
+            )
+        if max(height, width) > limits.side:
+            raise TooLargeError(
+                "the image is too long",
+                where=where,
+                received=f"{width:,} x {height:,} pixels",
+                allowed=f"at most {limits.side:,} a side",
             )
 
     @property
@@ -142,10 +151,16 @@ class PageReader:
         if self.is_done:
             return 1
         try:
-            height, width = self._pdf.page_size_hw(self.pages_read)
+            height, width = self._page_size(self.pages_read)
         except OarError:  # `read` says what is wrong
             return 1
-        return max(1, math.ceil(height * width * (_DPI / 72) ** 2))
+        return max(1, height * width)
+
+    def _page_size(self, index: int) -> tuple[int, int]:
+        """(height, width) in pixels of a page of the PDF. Raises: InputError."""
+        assert self._pdf is not None
+        height, width = self._pdf.page_size_hw(index)
+        return math.ceil(height * _DPI / 72), math.ceil(width * _DPI / 72)
 
     def read(self) -> ImageItem | PageFailure | None:
         """The next page; None behind the last one."""
@@ -158,13 +173,16 @@ class PageReader:
                 return None
             if number > self.limits.pages:
                 raise TooLargeError("the file has too many pages", allowed=f"at most {self.limits.pages}")
-            self._check_pixels(item.image.shape[0] * item.image.shape[1])
+            self._check_size(*item.image.shape[:2])
             self.pages_read = number
             return item._replace(source=self.upload.name)
         self.pages_read = number
         try:
+            height, width = self._page_size(number - 1)
+            if max(height, width) > self.limits.side:
+                self._check_size(height, width)
             return ImageItem(self._pdf[number - 1], self.upload.name, number)
-        except InputError as error:
+        except (InputError, TooLargeError) as error:
             return PageFailure(number, error)
 
     def close(self) -> None:

@@ -397,7 +397,7 @@ class ChoicesAnswer:
         yield DONE
 
     def fail(self, error: Exception, request_id: str) -> bytes:
-        return event(write_error(error, request_id))
+        return event(write_error(error, request_id)) + DONE  # as vLLM: many clients read up to it
 
     def whole(self, usage: Usage) -> dict[str, JSON]:
         return self.envelope.write([choice.whole() for choice in self.choices], usage.to_dict())

@@ -101,6 +101,8 @@ class Limits:
         body_mb: MiB of one request's body.
         bodies_mb: MiB of the bodies of all requests that are under way; more are told to come again.
         pixels: Of one image or page.
+        side: Pixels of the longer side of one: strips of a few rows cost models that look at them piece by piece far
+            more than their pixels say. JPEG has no longer ones.
         pages: Of one PDF or image file.
         items: Images or texts of one request.
         queue: Requests of one model that are under way at a time: that are read, decoded, waiting or running. More are
@@ -119,6 +121,7 @@ class Limits:
     body_mb: float = 64
     bodies_mb: float = 512
     pixels: int = 50_000_000
+    side: int = 65_535
     pages: int = 500
     items: int = 64
     queue: int = 32
@@ -130,7 +133,7 @@ class Limits:
     connections: int = 1000
 
     def __post_init__(self) -> None:
-        for name in ("pixels", "pages", "items", "queue", "connections"):
+        for name in ("pixels", "side", "pages", "items", "queue", "connections"):
             _check_least(f"limits.{name}", getattr(self, name), 1)
         for name in (
             "body_mb",

@@ -251,8 +251,11 @@ class OCRPipeline:
         started = time.perf_counter()
         seen_whole = not detected.curved and not detected.in_tiles
         narrow = seen_whole and are_narrow(page.lines, self.detector.view_scale(image.shape[:2]))
-        is_small = self.options.look_closer and (bad or narrow)
-        quads = self._detect_closer(image, detected.quads) if is_small else None
+        if not self.options.look_closer:
+            scale = self.detector.view_scale(image.shape[:2])
+            small = bad if closer_scale(detected.quads, scale) is not None else 0
+            return replace(page, warnings=(*page.warnings, *_too_small(small, max(page.size_hw))))
+        quads = self._detect_closer(image, detected.quads) if bad or narrow else None
         if quads is None:
             return page
         closer = _turn_back(DetectedLines(quads, {}), quarter, page.size_hw)
@@ -265,7 +268,7 @@ class OCRPipeline:
             order = reading_order([line.polygon for line in lines])
             page = replace(page, lines=tuple(lines[i] for i in order))
             bad = badly_read(lines, max(len(quads), len(lines)), 0)
-        warnings = (*page.warnings, *([_too_small(bad, max(page.size_hw))] if bad else []))
+        warnings = (*page.warnings, *_too_small(bad, max(page.size_hw)))
         return replace(page, seconds=_add_seconds(page, again), warnings=warnings)
 
     def _detect_closer(self, image: np.ndarray, quads: np.ndarray) -> np.ndarray | None:
@@ -429,12 +432,13 @@ def _add_seconds(first: Page, second: Page) -> dict[str, float]:
     return {key: first.seconds.get(key, 0.0) + second.seconds.get(key, 0.0) for key in keys}
 
 
-def _too_small(lines: int, longest: int) -> str:
-    """The warning that lines read badly, maybe as their letters are too small."""
-    return (
+def _too_small(lines: int, longest: int) -> list[str]:
+    """The warning that lines read badly, maybe as their letters are too small; none where there are no such lines."""
+    text = (
         f"about {lines} lines could not be read well; where their letters are small, "
         f"max_side={longest} (--max_side {longest}) looks for them in the image as large as it is"
     )
+    return [text] if lines else []
 
 
 def _least_score(text: Text) -> float:

@@ -18,6 +18,7 @@ Detect = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 _SHARED = 0.25  # of a tile's length lies in the next tile too
 _TOUCH = 0.01  # of a tile's length: a quad that comes this close to a cut was probably cut
+_LEAST_TILE = 160  # pixels along a strip: shorter tiles of a low one cost as much each, and cut its words
 _FLAT = 12  # values between the darkest and the brightest of a tile in which nothing is written
 _COMMON = 0.5  # of the shorter length of two quads on one line, above which they are one line
 _GAP = 0.3  # of a line's height: the usual space between words
@@ -33,7 +34,8 @@ def tile_starts(length: int, tile: int) -> list[int]:
 
 
 def detect_in_tiles(detect: Detect, image: np.ndarray, max_aspect: float) -> tuple[np.ndarray, np.ndarray]:
-    """`detect(image)`, tile by tile where the image is longer than `max_aspect` times its other side.
+    """`detect(image)`, tile by tile where the image is longer than `max_aspect` times its other side; tiles of one
+    colour are left out.
 
     Returns quads [N, 4, 2] float32 in pixels of `image` and scores [N].
     """
@@ -41,7 +43,8 @@ def detect_in_tiles(detect: Detect, image: np.ndarray, max_aspect: float) -> tup
     if max(height, width) <= max_aspect * min(height, width):
         return detect(image)
     along = 0 if width >= height else 1
-    return _detect_along(detect, image, max(round(min(height, width) * max_aspect / 2), 32), along)
+    tile = max(round(min(height, width) * max_aspect / 2), _LEAST_TILE)
+    return _detect_along(_skip_flat(detect), image, tile, along)
 
 
 def detect_in_grid(detect: Detect, image: np.ndarray, side: int) -> tuple[np.ndarray, np.ndarray]:
@@ -49,13 +52,17 @@ def detect_in_grid(detect: Detect, image: np.ndarray, side: int) -> tuple[np.nda
 
     Returns quads [N, 4, 2] float32 in pixels of `image` and scores [N].
     """
+    find = _skip_flat(detect)
+    return _detect_along(lambda strip: _detect_along(find, strip, side, 0), image, side, 1)
 
+
+def _skip_flat(detect: Detect) -> Detect:
     def find(tile: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if np.ptp(tile) < _FLAT:
             return np.zeros((0, 4, 2), np.float32), np.zeros(0, np.float32)
         return detect(tile)
 
-    return _detect_along(lambda strip: _detect_along(find, strip, side, 0), image, side, 1)
+    return find
 
 
 def _detect_along(detect: Detect, image: np.ndarray, tile: int, along: int) -> tuple[np.ndarray, np.ndarray]:

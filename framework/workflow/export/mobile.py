@@ -12,9 +12,10 @@ from framework.export import Artifact
 from framework.export.formats.onnx.check import NamedArrays
 from framework.inference.engine import Engine, XLAEngine
 from framework.workflow.domain.config_file import ConfigFile, open_config
-from framework.workflow.export.examples import example_files, programs_of, record_inputs
+from framework.workflow.export.examples import example_files, programs_of, record_inputs, spread
 from framework.workflow.export.export import export_config, read_examples, settle_predict_options
 from framework.workflow.export.onnx import OnnxOptions
+from framework.workflow.export.pipeline_score import SCORED_FILES, PipelineScore
 from framework.workflow.export.tflite import TfliteFile, TfliteOptions
 from framework.workflow.train.artifact_scores import score_engine
 from framework.workflow.train.run import EvaluationSet, evaluation_set
@@ -62,9 +63,22 @@ def export_tflite(
             return {}
         return record_inputs(artifact, example_files(options.data, options.examples))
 
-    for name, one in programs_of(artifact).items():
+    programs = programs_of(artifact)
+    open_program = functools.cache(lambda name: _open_program(programs[name]))
+
+    @functools.cache
+    def pipeline_score() -> PipelineScore | None:
+        """What the pipeline says on `options.data` in float32, with which each stage's file is compared."""
+        if options.data is None:
+            return None
+        files = spread(example_files(options.data, options.examples), SCORED_FILES)
+        return PipelineScore.open(artifact, files, {name: open_program(name) for name in programs})
+
+    for name, one in programs.items():
         examples = functools.partial(_recorded_of, recorded, name)
-        score = None
+        score: Callable[[Engine], tuple[str, float] | None] = functools.partial(
+            _score_of_stage, pipeline_score, open_program, tuple(programs), name
+        )
         if config.experiment.pipeline is None:
             score = _score_of(config, artifact)
             if options.data is None:
@@ -73,9 +87,11 @@ def export_tflite(
                     tuple(artifact.config["inputs"]),
                 )
                 examples = functools.partial(read_examples, experiment, names, options.examples)
-        program = functools.partial(_open_program, one)
+        # Each stage of a pipeline may lose its part of what all may.
+        options_of_one = replace(options, max_loss=options.max_loss / len(programs))
+        program = functools.partial(open_program, name)
         one.formats = tuple(
-            replace(file, examples=examples, score=score, program=program)
+            replace(file, options=options_of_one, examples=examples, score=score, program=program)
             if isinstance(file, TfliteFile)
             else file
             for file in one.formats
@@ -87,6 +103,22 @@ def _recorded_of(
     recorded: Callable[[], Mapping[str, Sequence[NamedArrays]]], stage: str
 ) -> Sequence[NamedArrays]:
     return recorded().get(stage, ())
+
+
+def _score_of_stage(
+    pipeline: Callable[[], PipelineScore | None],
+    open_program: Callable[[str], Engine],
+    stages: Sequence[str],
+    stage: str,
+    engine: Engine,
+) -> tuple[str, float] | None:
+    """How much of what a pipeline says stays with this engine in one of its stages; None where nothing tells."""
+    score = pipeline()
+    if score is None:
+        return None
+    if engine is open_program(stage):
+        return score.content.counts, 1.0
+    return score.content.counts, score({**{name: open_program(name) for name in stages}, stage: engine})
 
 
 def _open_program(artifact: Artifact) -> Engine:

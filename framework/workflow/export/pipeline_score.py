@@ -15,6 +15,9 @@ from framework.workflow.domain.options import make_options
 from framework.workflow.domain.result import Result
 from framework.workflow.export.examples import programs_of
 
+SCORED_FILES = 16
+"""Of the examples: all of them are read for each choice of layers, or type, that is tried."""
+
 
 @dataclass(frozen=True)
 class _GivenEngines(Runtime):

@@ -40,13 +40,12 @@ from framework.workflow.export.examples import (
 )
 from framework.workflow.export.export import export_config, settle_predict_options
 from framework.workflow.export.onnx import OnnxOptions
-from framework.workflow.export.pipeline_score import PipelineScore
+from framework.workflow.export.pipeline_score import SCORED_FILES, PipelineScore
 from framework.workflow.train.artifact_scores import score_engine
 from framework.workflow.train.run import EvaluationSet, evaluation_set
 
 log = logging.getLogger("oar")
 _TIMED_CALLS = 15
-_SCORED_FILES = 16  # of a pipeline: all of them are read for each choice of layers that the search tries
 _MAX_LAYERS = 6  # layers in float32 that the table names; the artifact's config has all
 Score = Callable[[str, Engine], tuple[str, float]]
 """The name of what is held, and its value, of a program in an engine, whose name comes first."""
@@ -204,7 +203,7 @@ def quantize(
         }
         pipeline = None
         if files is not None:
-            pipeline = PipelineScore.open(artifact, spread(files, _SCORED_FILES), engines[options.engine])
+            pipeline = PipelineScore.open(artifact, spread(files, SCORED_FILES), engines[options.engine])
         before: dict[str, tuple[str, float]] = {}
         quantizations = []
         for index, (name, one) in enumerate(programs.items()):

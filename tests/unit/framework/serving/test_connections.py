@@ -479,3 +479,20 @@ def test_a_client_of_http_1_0_gets_no_chunks(kind: str, monkeypatch: pytest.Monk
         with connect(port) as sock:
             sock.sendall(HEAD.replace(b"a=b", b"lines") + b"Content-Length: 4\r\n\r\nabcd")
             assert b"transfer-encoding: chunked" in read(sock).lower()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_request_of_http_1_1_has_one_host(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Source: RFC 9112, 3.2. A proxy may choose another Host, or another version, than the server."""
+    lines = [b"GET /\r\n", b"GET / HTTP/1.1\r\n", HEAD + b"Host: b\r\n"]
+    if kind == "httptools":  # h11 reads it as 1.1
+        lines.append(b"GET / HTTP/2.0\r\nHost: a\r\n")
+    with serve(kind, monkeypatch) as (app, port):
+        for line in lines:
+            with connect(port) as sock:
+                sock.sendall(line + b"\r\n")
+                assert read(sock)[9:12] == b"400"
+        assert not app.asked
+        with connect(port) as sock:
+            sock.sendall(b"GET / HTTP/1.0\r\n\r\n")  # as checks of health by HAProxy
+            assert read(sock)[9:12] == b"200"

@@ -49,6 +49,17 @@ def test_pixels_and_pages_are_counted_before_they_are_decoded(start: Start) -> N
     assert answer.text.count("too many pixels") == 3  # each page says so, and none is drawn
 
 
+def test_long_strips_are_refused(start: Start) -> None:
+    """A row of a million pixels is a few kilobytes, and was thousands of looks of a text detector."""
+    client = start(limits=Limits(side=500))
+    assert client.post(URL, content=png(1, 500, 1)).status_code == 200
+    for size in ((501, 1), (1, 501)):
+        answer = client.post(URL, content=png(1, *size))
+        assert answer.status_code == 413 and "at most 500 a side" in answer.text
+    answer = client.post(URL, content=pdf(2, 600, 10))
+    assert answer.text.count("too long") == 2
+
+
 def test_bodies_have_a_limit_whatever_they_say(start: Start) -> None:
     client = start(limits=Limits(body_mb=0.01))
     assert client.post(URL, content=b"x" * 20_000).status_code == 413

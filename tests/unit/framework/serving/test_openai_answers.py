@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from framework.serving.errors import BadRequestError
 from framework.serving.openai_answers import (
     AnswerReader,
     ChatChoice,
+    ChoicesAnswer,
     Envelope,
     event,
     forced_schema,
@@ -109,6 +112,14 @@ def test_an_event_is_the_object_as_json(usage: bool) -> None:
     choice = {"index": 0, "delta": {"content": '\ud800\u00e9\n"]}'}, "finish_reason": None}
     whole = event({**envelope.write([choice]), **({"usage": None} if usage else {})})
     assert envelope.event(choice, usage) == whole
+
+
+def test_a_stream_that_fails_ends_as_all_do() -> None:
+    """colibri#260, mastra#22097: behind the error comes what clients read up to, as vLLM writes it."""
+    answer = ChoicesAnswer(Envelope.make("chat.completion.chunk", "chatcmpl", "m"), (), with_usage=True)
+    failure, end, rest = answer.fail(BadRequestError("too long", where="prompt"), "7").split(b"\n\n")
+    assert "too long" in json.loads(failure.removeprefix(b"data: "))["error"]["message"]
+    assert end == b"data: [DONE]" and not rest
 
 
 def test_a_whole_number_may_have_a_fraction_of_zero() -> None:

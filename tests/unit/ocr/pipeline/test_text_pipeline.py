@@ -167,8 +167,19 @@ def test_a_page_of_low_lines_is_seen_again_unless_one_look_is_wanted(pipeline):
         looks.append(once.detector.engine.calls)
     assert looks[0] > looks[1] == 1
     asked = pipeline(look_closer=False)
-    read_page(asked, low)
+    assert not read_page(asked, low).warnings
     assert asked.detector.engine.calls == 1
+
+
+def test_one_look_at_small_letters_that_read_badly_is_told(pipeline):
+    """Whoever asks for one look is told what a second one might have read."""
+    badly = line(2, 240, 36)
+    badly[..., 2] = 0  # neither way up
+    for size, told in ((1280, True), (320, False)):  # 320 is what the detector sees
+        once = pipeline(look_closer=False)
+        found = read_page(once, page(*((40, 50 * row, badly) for row in range(6)), size=size))
+        assert once.detector.engine.calls == 1
+        assert [f"max_side={size}" in warning for warning in found.warnings] == [True] * told
 
 
 # -- curved lines ------------------------------------------------------------------------------------------------------

@@ -89,9 +89,9 @@ def test_nothing_in_any_tile():
 
 
 def test_one_row_of_pixels():
-    detect = Boxes()
-    assert found(*detect_in_tiles(detect, page(1, 100, (9, 3, 0, 20, 0)), 4.0)) == [(9, 3, 0, 20, 0)]
-    assert set(detect.seen) == {(1, 32)}  # no tile is shorter than 32
+    detect, box = Boxes(), (90, 3, 0, 20, 0)
+    assert found(*detect_in_tiles(detect, page(1, 500, box), 4.0)) == [box]
+    assert detect.seen == [(1, 160)]  # no tile is shorter, and three of one colour are not looked at
 
 
 def test_long_lines_are_cut_between_words():
