@@ -34,7 +34,14 @@ from framework.paddle._kernel.ahead import compile_later, wait_for
 from framework.paddle._kernel.compile_notice import announce_compiling
 from framework.paddle._kernel.compiled import Compiled
 from framework.paddle._kernel.dtypes import INEXACT
-from framework.paddle._kernel.errors import OperandError, ShapeError, ValueNeeded, in_paddle_words
+from framework.paddle._kernel.errors import (
+    NOT_FINITE,
+    OperandError,
+    ShapeError,
+    ValueNeeded,
+    in_paddle_words,
+    not_finite,
+)
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.program import is_nested
 from framework.paddle._kernel.program_store import describe
@@ -75,7 +82,7 @@ _NEED_INPUTS = frozenset(
     )
 )
 # What a body raises while it is traced; of a None where data is wanted, the attribute that None has not.
-_REFUSALS = (TypeError, ValueError, AttributeError)
+_REFUSALS = (TypeError, ValueError, AttributeError, *NOT_FINITE)
 _PLAIN = frozenset((float, int, bool, complex))
 _numbers: dict[float, jax.Array] = {}
 _NUMBERS = 256  # kept at a time
@@ -356,6 +363,8 @@ def explained(compiled: Compiled, args: Sequence[object], error: Exception) -> E
         error, OarError | jax.errors.ConcretizationTypeError | jax.errors.TracerArrayConversionError
     ):
         return error
+    if isinstance(error, NOT_FINITE):
+        return not_finite(error, f"paddle.{compiled.name}")
     if isinstance(error, AttributeError):
         if not any(a is None for a in args):
             return error

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from jax._src.api_util import InternalFloatingPointError
+
 from framework.core import errors
 
 if TYPE_CHECKING:
@@ -48,6 +50,12 @@ class MissingBackwardError(errors.OarError, OSError):
 
 class DivisorError(ShapeError, ZeroDivisionError):
     """A number that is divided by is 0."""
+
+
+class NonFiniteError(errors.OarError, FloatingPointError, RuntimeError):
+    """An operation gave nan or infinity where FLAGS_check_nan_inf asks for numbers; in Paddle a RuntimeError."""
+
+    kind = "(PreconditionNotMet) "
 
 
 class AxisError(ShapeError, IndexError):
@@ -120,3 +128,17 @@ def in_paddle_words(error: errors.ShapeError) -> ShapeError:
     return kind(
         error.problem, where=error.where, received=error.received, allowed=error.allowed, fix=error.fix
     )
+
+
+NOT_FINITE = (
+    FloatingPointError,
+    InternalFloatingPointError,
+)  # what jax raises where FLAGS_check_nan_inf is set
+
+
+def not_finite(error: Exception, where: str) -> NonFiniteError:
+    """One of NOT_FINITE as the error of FLAGS_check_nan_inf."""
+    if isinstance(error, NonFiniteError):
+        return error
+    found = " ".join(map(str, error.args)).partition(". ")[0]
+    return NonFiniteError("There are NAN or INF in a result", where=where, received=found)

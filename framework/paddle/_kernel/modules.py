@@ -17,6 +17,7 @@ from types import ModuleType
 from framework.paddle._kernel.missing import reason
 from framework.paddle._kernel.private_names import PRIVATE
 from framework.paddle._kernel.refused import refused, refused_in
+from framework.paddle._kernel.tensor import Tensor
 
 _ROOT = "framework."
 
@@ -88,9 +89,10 @@ def resolver(module: str) -> Callable[[str], object]:
 
 
 def find(name: str) -> object:
-    """What a full public name means here ("paddle.nn.ReLU"). Raises AttributeError: it is not here."""
+    """What a full public name means here ("paddle.nn.ReLU", "paddle.Tensor.fill_"). Raises AttributeError: it is not
+    here."""
     module, _, attribute = name.rpartition(".")
-    return getattr(_imported(module), attribute)
+    return getattr(Tensor if module == "paddle.Tensor" else _imported(module), attribute)
 
 
 def _imported(full: str) -> ModuleType:

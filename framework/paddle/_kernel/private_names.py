@@ -6,6 +6,22 @@ _MP_OPS = "paddle.distributed.fleet.layers.mpu.mp_ops"
 _COLLECTIVE = "paddle.distributed.collective"
 _OPTIMIZERS = "paddle.distributed.fleet.meta_optimizers.dygraph_optimizer"
 
+_IMAGES = "paddle.vision.transforms.functional"  # takes arrays, PIL's images and Tensors alike
+_ON_ARRAYS = (
+    "to_tensor resize pad crop center_crop hflip vflip adjust_brightness adjust_contrast adjust_saturation adjust_hue "
+    "affine rotate perspective to_grayscale erase"
+)
+
+
+def _names(home: str, names: str) -> dict[str, str]:
+    return {name: f"{home}.{name}" for name in names.split()}
+
+
+def _methods(names: str) -> dict[str, str]:
+    """Functions that stand here as methods of Tensor alone."""
+    return _names("paddle.Tensor", names)
+
+
 # Module -> name in it -> full name here.
 PRIVATE: dict[str, dict[str, str]] = {
     "paddle.nn.layer.conv": {"_ConvNd": "paddle.nn.conv._Conv"},
@@ -18,10 +34,11 @@ PRIVATE: dict[str, dict[str, str]] = {
         "_convert_camel_to_snake": "paddle.nn.layer._snake_case",
         "HookRemoveHelper": "paddle.nn.layer.HookRemoveHelper",
     },
-    "paddle.tensor.math": {
-        name: f"paddle.ops.axis_arithmetic.{name}"
-        for name in ("_add_with_axis", "_subtract_with_axis", "_multiply_with_axis", "_divide_with_axis")
-    },
+    "paddle.tensor.math": _names(
+        "paddle.ops.axis_arithmetic",
+        "_add_with_axis _subtract_with_axis _multiply_with_axis _divide_with_axis",
+    )
+    | _methods("scale_ add_ subtract_ log1p_ clip_ lerp_ erfinv_"),
     "paddle.static.log_helper": {"get_logger": "paddle.base.log_helper.get_logger"},
     "paddle.incubate.autograd.utils": {
         "as_tensors": "paddle.incubate.autograd.as_tensors",
@@ -76,7 +93,25 @@ PRIVATE: dict[str, dict[str, str]] = {
     },
     "paddle.framework.io_utils": {"Variable": "paddle.static.Variable"},
     "paddle.base.io": {name: f"paddle.base.reader.{name}" for name in ("DataLoader", "PyReader")},
-    "paddle.tensor.manipulation": {"tensor_array_to_tensor": "paddle.tensor.array.tensor_array_to_tensor"},
+    "paddle.tensor.manipulation": {"tensor_array_to_tensor": "paddle.tensor.array.tensor_array_to_tensor"}
+    | _methods(
+        "fill_ zero_ fill_diagonal_ fill_diagonal_tensor_ fill_diagonal_tensor flatten_ put_along_axis_ transpose"
+    ),
+    "paddle.tensor.ops": _methods(
+        "reciprocal_ asin_ rsqrt_ atanh_ round_ sqrt_ asinh_ acosh_ cosh_ sigmoid_ ceil_ floor_ exp_"
+    ),
+    "paddle.tensor.logic": _methods("logical_xor_ not_equal_"),
+    "paddle.tensor.search": _methods("top_p_sampling"),
+    "paddle.nn.quant.quantized_linear": _names(
+        "paddle.nn.quant", "weight_quantize weight_dequantize weight_only_linear llm_int8_linear"
+    ),
+    "paddle.nn.functional.extension": _names("paddle", "diag_embed"),
+    "paddle.autograd.autograd": _names("paddle.incubate.autograd", "Jacobian Hessian"),
+    "paddle.vision.transforms.functional_cv2": _names(_IMAGES, f"{_ON_ARRAYS} normalize"),
+    "paddle.vision.transforms.functional_pil": _names(_IMAGES, _ON_ARRAYS),
+    "paddle.vision.transforms.functional_tensor": _names(
+        _IMAGES, _ON_ARRAYS.replace("to_tensor ", "") + " normalize"
+    ),
     "paddle.base.core": {
         name: f"paddle.incubate.autotune.{name}"
         for name in ("use_layout_autotune", "enable_layout_autotune", "disable_layout_autotune")

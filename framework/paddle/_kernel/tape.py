@@ -23,7 +23,7 @@ from jax.core import Tracer
 
 from framework.core.process_state import state
 from framework.paddle._kernel.ahead import at_backward, begin_backward
-from framework.paddle._kernel.errors import AssertedError
+from framework.paddle._kernel.errors import NOT_FINITE, AssertedError, not_finite
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.tensor import Tensor, wrap
 from framework.paddle._kernel.x64 import enter_x64, leave_x64
@@ -211,7 +211,11 @@ def _walk(
                 "(Unavailable) Trying to backward through the same graph a second time: what it needs was freed by the "
                 "first backward(). Call the first one with retain_graph=True."
             )
-        for edge, gradient in zip(node.edges, node.pull(cotangents, create_graph), strict=True):
+        try:
+            pulled = node.pull(cotangents, create_graph)
+        except NOT_FINITE as error:
+            raise not_finite(error, f"the gradient of {type(node).__name__}") from error
+        for edge, gradient in zip(node.edges, pulled, strict=True):
             if gradient is not None:
                 gradients.add(edge, gradient)
         if not retain_graph:
@@ -550,7 +554,10 @@ def retain_grads(tensor: Tensor) -> None:
 
 def clear_grad(tensor: Tensor, set_to_zero: bool = True) -> None:
     """Set the gradient to zeros, or to None."""
-    tensor._zero_grad = set_to_zero and (tensor._grad is not None or tensor._zero_grad)
+    grad = tensor._grad
+    tensor._zero_grad = set_to_zero and (grad is not None or tensor._zero_grad)
+    if grad is not None:
+        tensor._zeros_stop = grad.stop_gradient
     tensor._grad = None
 
 

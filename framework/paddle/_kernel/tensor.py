@@ -48,6 +48,7 @@ class Tensor:
     _index: int = 0
     _gradient: Tensor | None = None
     _zeroed: bool = False  # clear_grad() asked for zeros that nobody has looked at yet
+    _zeros_stop: bool = False  # whether these zeros stop gradients, as what they replace did
     _name: str | None = None
     _leaf_hooks: dict[int, Any] | None = None
     _gradient_listeners: tuple[Callable[[], object], ...] | None = None
@@ -152,7 +153,7 @@ class Tensor:
         if self._grad is None and self._zero_grad:
             with x64():
                 self._grad = wrap(jnp.zeros(self._value.shape, self._value.dtype))
-            self._grad.stop_gradient = False
+            self._grad.stop_gradient = self._zeros_stop
         return self._grad
 
     @grad.setter

@@ -1,7 +1,8 @@
 """`paddle.set_flags` and `get_flags`. Names and defaults are those of Paddle 2.6.2, with the environment's values.
 
-FLAGS_check_nan_inf stops at the operation that made a NaN. The others steer parts that do not exist here (memory
-pools, executors, cuDNN): they are kept, so that programs run, and one line of the log says that they do nothing.
+FLAGS_check_nan_inf stops at the operation that made a NaN or an infinity. The others steer parts that do not exist
+here (memory pools, executors, cuDNN): they are kept, so that programs run, and one line of the log says that they do
+nothing.
 """
 
 from __future__ import annotations
@@ -156,6 +157,7 @@ def set_flags(flags: Mapping[str, Flag]) -> None:
     for name, value in typed.items():
         if name == "FLAGS_check_nan_inf":
             jax.config.update("jax_debug_nans", bool(value))
+            jax.config.update("jax_debug_infs", bool(value))
         elif value != state.flags.get(name, _START[name]):
             log.info("%s is kept, but steers nothing here", name)
     state.flags.update(typed)

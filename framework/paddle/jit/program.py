@@ -17,6 +17,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, jaxpr_as_fun
 
 from framework.paddle._kernel.dispatch import Compiled
 from framework.paddle._kernel.dtypes import INEXACT
+from framework.paddle._kernel.errors import NOT_FINITE, not_finite
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.program import Program
 from framework.paddle._kernel.random import TracedKeys, default_generator
@@ -326,6 +327,8 @@ class StaticProgram:
                 node = StaticNode(self, values, made[len(self.outputs) :], tensors)
             else:
                 made = self.forward(*values, in_place=alone)
+        except NOT_FINITE as error:
+            raise not_finite(error, "paddle.jit.to_static") from error
         finally:
             leave_x64(before)
         results = [self._tensor(index, made[index], node) for index in range(len(self.outputs))]

@@ -8,7 +8,7 @@ from typing import Any
 from framework import nn as core
 from framework.core.axes import per_axis
 from framework.paddle._kernel.arguments import Integers
-from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.errors import AssertedError, DivisorError, ShapeError, require
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn import functional as F
 from framework.paddle.nn.faces import ParametricFace, parametric_face
@@ -25,6 +25,11 @@ class _Conv(ParametricFace):
     def _settled(self, settings: dict[str, Any]) -> dict[str, object]:
         where, padding, mode = type(self).__name__, settings["padding"], settings.get("padding_mode", "zeros")
         channels, groups, attr = (settings[name] for name in ("in_channels", "groups", "weight_attr"))
+        axes = int(self._row.function.__name__[4])
+        kernel = per_axis(settings["kernel_size"], axes, "kernel_size")
+        sizes = (channels, settings["out_channels"], *kernel)
+        require(min(sizes) > 0, "channels and kernel_size are numbers from 1", where, sizes, AssertedError)
+        require(groups > 0, "groups is a number from 1", where, groups, DivisorError)
         if channels % groups or attr is False:
             raise ShapeError(
                 f"{where}: channels divide into groups, and there is a weight",
@@ -33,8 +38,7 @@ class _Conv(ParametricFace):
             )
         if mode != "zeros" and not isinstance(padding, int):
             raise TypeError(f"{where}: padding_mode {mode} takes one number as padding")
-        axes = int(self._row.function.__name__[4])
-        self._channel_dim = axes + 1 if is_last(settings["data_format"], where) else 1
+        self._channel_dim = axes + 1 if is_last(settings["data_format"], where, axes) else 1
         self._edges = [padding] * (2 * axes) if mode != "zeros" else []
         for name in ("stride", "dilation", "kernel_size"):
             settings[name] = list(per_axis(settings[name], axes, name))

@@ -19,6 +19,35 @@ def _one_number(values: tuple[int, ...]) -> int | tuple[int, ...]:
     return values[0] if len(values) == 1 else values
 
 
+def _edges(padding: Padding, axes: int, data_format: str) -> str | tuple[int, ...]:
+    """Edges of a convolution, which adds pixels and takes none away.
+
+    Raises:
+        ShapeError: padding is negative, or of another number of axes.
+    """
+    pads = edges(padding, axes, data_format)
+    if not isinstance(pads, str) and min(pads) < 0:
+        raise ShapeError("padding is negative", received=padding, allowed="numbers from 0")
+    return pads
+
+
+def _output_padding(given: Size, strides: tuple[int, ...], dilations: tuple[int, ...]) -> tuple[int, ...]:
+    """Rows behind the output for each axis.
+
+    Raises:
+        ShapeError: there are more than a stride leaves open.
+    """
+    extra = per_axis(given, len(strides), "output_padding")
+    most = [max(pair) for pair in zip(strides, dilations, strict=True)]
+    if any(not 0 <= n < limit for n, limit in zip(extra, most, strict=True)):
+        raise ShapeError(
+            "output_padding is more than stride and dilation leave open",
+            received=f"output_padding {given}, stride {strides}, dilation {dilations}",
+            allowed="numbers from 0, below the stride or the dilation",
+        )
+    return extra
+
+
 def _convolve(
     function: Callable[..., jax.Array],
     x: jax.Array,
@@ -31,7 +60,7 @@ def _convolve(
     data_format: str,
 ) -> jax.Array:
     axes = weight.ndim - 2
-    pads = edges(padding, axes, data_format)
+    pads = _edges(padding, axes, data_format)
     if pads == "SAME":
         dilation = 1  # as in Paddle
     strides, dilations = per_axis(stride, axes, "stride"), per_axis(dilation, axes, "dilation")
@@ -56,7 +85,7 @@ def _transposed(
 ) -> jax.Array:
     axes = weight.ndim - 2
     images, strides = to_last(x, data_format), per_axis(stride, axes, "stride")
-    pads = edges(padding, axes, data_format)
+    pads = _edges(padding, axes, data_format)
     if pads == "SAME":
         pads, dilation = same_edges(images.shape[1:-1], weight.shape[2:], strides), 1
     elif pads == "VALID":
@@ -67,14 +96,15 @@ def _transposed(
             received=f"output_size {output_size}, output_padding {output_padding}",
             allowed="either of them",
         )
+    dilations = per_axis(dilation, axes, "dilation")
     y = function(
         images,
         weight,
         bias,
         stride=_one_number(strides),
         padding=pads,
-        output_padding=_one_number(per_axis(output_padding, axes, "output_padding")),
-        dilation=_one_number(per_axis(dilation, axes, "dilation")),
+        output_padding=_one_number(_output_padding(output_padding, strides, dilations)),
+        dilation=_one_number(dilations),
         groups=groups,
         output_size=None if output_size is None else per_axis(output_size, axes, "output_size"),
     )

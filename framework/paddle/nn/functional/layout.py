@@ -16,19 +16,18 @@ _LAST = ("NLC", "NWC", "NHWC", "NDHWC")
 Size = int | Sequence[int]
 
 
-def is_last(data_format: str, where: str = "data_format") -> bool:
-    """Whether channels are the last axis.
+def is_last(data_format: str, where: str = "data_format", axes: int | None = None) -> bool:
+    """Whether channels are the last axis, in a format of `axes` spatial axes; None: of any number.
 
     Raises:
         ShapeError: there is no such format.
     """
-    if data_format in _FIRST:
-        return False
-    if data_format not in _LAST:
+    known = [name for name in _FIRST + _LAST if axes is None or len(name) == axes + 2]
+    if data_format not in known:
         raise ShapeError(
-            "unknown data format", where=where, received=repr(data_format), allowed=", ".join(_FIRST + _LAST)
+            "unknown data format", where=where, received=repr(data_format), allowed=", ".join(known)
         )
-    return True
+    return data_format in _LAST
 
 
 def to_last(x: jax.Array, data_format: str) -> jax.Array:
@@ -43,7 +42,12 @@ def from_last(x: jax.Array, data_format: str) -> jax.Array:
 
 def edges(padding: Any, axes: int, data_format: str) -> str | tuple[int, ...]:
     """Padding as SAME, VALID, or two numbers for each spatial axis in a row, from any form that Paddle takes: a number,
-    one or two for each axis, pairs for each spatial axis or for all axes of the data."""
+    one or two for each axis, pairs for each spatial axis or for all axes of the data.
+
+    Raises:
+        ShapeError: padding or format is of another number of axes.
+    """
+    last = is_last(data_format, axes=axes)
     if isinstance(padding, str):
         return padding.upper()
     if isinstance(padding, int):
@@ -51,7 +55,7 @@ def edges(padding: Any, axes: int, data_format: str) -> str | tuple[int, ...]:
     given = list(padding)
     if given and isinstance(given[0], Sequence):
         if len(given) == axes + 2:
-            given = given[1:-1] if is_last(data_format) else given[2:]
+            given = given[1:-1] if last else given[2:]
         # Anything but pairs fits nothing.
         given = [number for pair in given for number in pair] if all(len(p) == 2 for p in given) else []
     if len(given) == 1:

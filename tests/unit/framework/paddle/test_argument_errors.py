@@ -207,3 +207,33 @@ def test_lists_of_tensors_are_lists(function: Callable[..., object], value: obje
 def test_none_for_a_tensor_is_a_value_error_that_says_so(function: Callable[[object], object]):
     with pytest.raises(ValueError, match="must be a Tensor, not None"):
         function(None)
+
+
+def _convolve(axes: int, transposed: bool = False, **settings: object) -> object:
+    sizes = (4, 6) if transposed else (6, 4)
+    function = getattr(F, f"conv{axes}d_transpose" if transposed else f"conv{axes}d")
+    return function(paddle.ones([1, 4] + [6] * axes), paddle.ones([*sizes] + [3] * axes), **settings)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: _convolve(1, padding=-1),
+        lambda: _convolve(2, padding=[0, -1, 0, 0]),
+        lambda: _convolve(3, True, padding=-1),
+        lambda: _convolve(1, True, output_padding=1),
+        lambda: _convolve(2, True, stride=2, output_padding=2),
+        lambda: _convolve(3, True, stride=2, output_padding=-1),
+        lambda: _convolve(2, data_format="NCL"),
+        lambda: _convolve(3, True, data_format="NCHW"),
+        lambda: F.max_pool3d(paddle.ones([1, 4, 6, 6, 6]), 3, data_format="NHWC"),
+        lambda: F.avg_pool2d(IMAGES, 2, data_format="NCDHW"),
+        lambda: paddle.nn.Conv3DTranspose(4, 6, 3, data_format="NCHW"),
+        lambda: paddle.nn.Conv2D(4, 6, 0),
+        lambda: paddle.nn.Conv2D(4, 6, 3, groups=0),
+        lambda: paddle.nn.Conv3DTranspose(0, 6, 3),
+    ],
+)
+def test_windows_that_paddle_refuses_are_value_errors(call: Callable[[], object]):
+    with pytest.raises(ValueError):
+        call()

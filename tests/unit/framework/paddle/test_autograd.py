@@ -223,3 +223,30 @@ def test_backward_of_a_py_layer_returns_a_gradient_for_each_tensor_that_wants_on
         return
     with pytest.raises(ValueError, match=f"position {position}"):
         total.backward()
+
+
+def test_zeros_of_clear_grad_stop_gradients_where_what_they_replace_did() -> None:
+    x = paddle.to_tensor([1.0, 2.0], stop_gradient=False)
+    x.grad = paddle.to_tensor([3.0, 4.0])
+    x.clear_grad()
+    assert x.grad.stop_gradient and not x.grad.numpy().any()
+    x.clear_grad(False)
+    (x * x).sum().backward()
+    x.clear_grad()
+    assert not x.grad.stop_gradient
+
+
+def test_numbers_that_are_not_finite_are_runtime_errors_where_the_flag_asks() -> None:
+    one, zero = paddle.to_tensor([1.0]), paddle.to_tensor([0.0])
+    live = paddle.to_tensor([0.0], stop_gradient=False)
+    root = paddle.sqrt(live)
+    quotient = paddle.jit.to_static(lambda x: x / zero)
+    paddle.set_flags({"FLAGS_check_nan_inf": True})
+    try:
+        for call in (lambda: one / zero, lambda: zero / zero, root.backward, lambda: quotient(one)):
+            with pytest.raises(RuntimeError, match="NAN or INF"):
+                call()
+        assert (one / one).item() == 1
+    finally:
+        paddle.set_flags({"FLAGS_check_nan_inf": False})
+    assert np.isinf((one / zero).numpy()).all()

@@ -450,3 +450,14 @@ def test_a_layer_may_define_train_and_eval_without_arguments() -> None:
     model = paddle.nn.Sequential(layer)
     model.eval()
     assert not layer.training
+
+
+def test_methods_and_images_by_the_modules_that_paddle_keeps_them_in() -> None:
+    manipulation = importlib.import_module("framework.paddle.tensor.manipulation")
+    filled = manipulation.fill_diagonal_tensor(paddle.ones([2, 2]), paddle.zeros([2]))
+    np.testing.assert_array_equal(filled.numpy(), [[0, 1], [1, 0]])
+    x = paddle.to_tensor([4.0])
+    assert importlib.import_module("framework.paddle.tensor.ops").sqrt_(x) is x and x.item() == 2
+    image = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
+    cv2 = importlib.import_module("framework.paddle.vision.transforms.functional_cv2")
+    np.testing.assert_array_equal(cv2.hflip(image), image[:, ::-1])
