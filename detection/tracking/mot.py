@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
@@ -31,9 +31,24 @@ class FrameTracks(NamedTuple):
     """[K] float64"""
 
 
+class FrameLabels(NamedTuple):
+    """The ground truth of one frame."""
+
+    ids: np.ndarray
+    """[K] int64"""
+    boxes: np.ndarray
+    """[K, 4] float64 xyxy in pixels"""
+    counts: np.ndarray
+    """[K] bool: what a tracker has to find."""
+    distracts: np.ndarray
+    """[K] bool: what a tracker may follow without an error."""
+
+
 Tracks = Mapping[int, FrameTracks]
 """By frame number; a frame without objects may be missing."""
 _SEPARATORS = re.compile("[,;]")
+_MARK, _CLASS = 6, 7  # columns
+_MISSING = (0.0,) * 6 + (1.0, -1.0)
 NO_TRACKS = FrameTracks(np.zeros(0, np.int64), np.zeros((0, 4)), np.zeros(0))
 
 
@@ -67,7 +82,32 @@ def read_mot(path: str | os.PathLike[str], *, min_score: float | None = None) ->
     Raises:
         InputError: there is no such file. FormatError: a line has fewer than six numbers, or text.
     """
-    rows: dict[int, list[list[float]]] = {}
+    table = _read_rows(path)
+    counted = table if min_score is None else table[table[:, _MARK] >= min_score]
+    return {frame: _objects(rows) for frame, rows in _split_frames(counted)}
+
+
+def read_mot_labels(path: str | os.PathLike[str], distractors: Collection[int]) -> dict[int, FrameLabels]:
+    """The ground truth of a file, where the seventh column marks what does not count with 0.
+
+    Args:
+        distractors: Classes, of the eighth column, that look so much like what counts that a track on one of them
+            is no error, where they are marked with 0.
+
+    Raises:
+        InputError: there is no such file. FormatError: a line has fewer than six numbers, or text.
+    """
+    labels = {}
+    for frame, rows in _split_frames(_read_rows(path)):
+        counts = rows[:, _MARK] != 0
+        distracts = ~counts & np.isin(rows[:, _CLASS], list(distractors))
+        labels[frame] = FrameLabels(*_objects(rows)[:2], counts, distracts)
+    return labels
+
+
+def _read_rows(path: str | os.PathLike[str]) -> np.ndarray:
+    """[N, 8] float64: frame, id, left, top, width, height, score (1 where it is missing), class (-1 likewise)."""
+    rows: list[list[float]] = []
     with check_file(path, "MOT file").open(encoding="utf-8-sig", errors="replace") as file:
         for number, line in enumerate(file, start=1):
             if not line.strip():
@@ -76,22 +116,27 @@ def read_mot(path: str | os.PathLike[str], *, min_score: float | None = None) ->
                 values = [float(value) for value in _SEPARATORS.sub(" ", line).split()]
             except ValueError:
                 values = []
-            if len(values) < 6 or not np.isfinite(values).all():
+            if len(values) < _MARK or not np.isfinite(values).all():
                 raise FormatError(
                     "the line is not of a MOT file",
                     where=f"{path}, line {number}",
                     received=repr(line.strip()[:80]),
                     allowed="frame, id, left, top, width, height, score, …",
                 )
-            score = values[6] if len(values) > 6 else 1.0
-            if min_score is None or score >= min_score:
-                rows.setdefault(int(values[0]), []).append([*values[1:6], score])
-    tracks = {}
-    for frame in sorted(rows):
-        table = np.array(rows[frame], np.float64)
-        boxes = vision_boxes.xywh_to_xyxy(table[:, 1:5])
-        tracks[frame] = FrameTracks(table[:, 0].astype(np.int64), boxes, table[:, 5])
-    return tracks
+            rows.append([*values[:8], *_MISSING[len(values) :]])
+    return np.array(rows, np.float64).reshape(-1, 8)
+
+
+def _split_frames(table: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    """The frames in order, each with its rows as they stand in the file."""
+    frames = table[:, 0].astype(np.int64)
+    order = np.argsort(frames, kind="stable")
+    numbers, starts = np.unique(frames[order], return_index=True)
+    return zip(numbers.tolist(), np.split(table[order], starts[1:]), strict=False)
+
+
+def _objects(rows: np.ndarray) -> FrameTracks:
+    return FrameTracks(rows[:, 1].astype(np.int64), vision_boxes.xywh_to_xyxy(rows[:, 2:6]), rows[:, _MARK])
 
 
 @dataclass(frozen=True)
