@@ -103,11 +103,12 @@ log1p = _of_floats("log1p", jnp.log1p, "log(1 + x), exact for small x.")
 
 @operation
 def logit(x: Array, eps: float | None = None, name: str | None = None) -> Array:
-    """log(x / (1 - x)); x is first clipped to [eps, 1 - eps], and is NaN outside [0, 1] where eps is None."""
+    """log(x / (1 - x)); x is first clipped to [eps, 1 - eps]. Where eps is None, it is NaN outside [0, 1], where the
+    gradient is 0."""
     x = as_float(x)
     if eps:
         x = jnp.clip(x, eps, 1 - eps)
-    return jnp.log(x / (1 - x))
+    return jnp.log(jnp.where((x >= 0) & (x <= 1), x / (1 - x), jnp.nan))
 
 
 sqrt = _of_floats("sqrt", jnp.sqrt, "The square root.")

@@ -60,12 +60,22 @@ def normalize(
     data_format: str = "CHW",
     to_rgb: bool = False,
 ) -> np.ndarray | Tensor:
-    """(img - mean) / std; `data_format` says where the channels of an array or a Tensor are. `to_rgb` reads the last
-    axis of an array backwards, and does nothing to a Tensor."""
+    """(img - mean) / std; `data_format` says where the channels of an array or a Tensor are. A gray image gets as many
+    channels as there are numbers. `to_rgb` reads the last axis of an array backwards, and does nothing to a Tensor."""
     if isinstance(img, Tensor):
         core.check_choice(data_format, ("HWC", "CHW"), "normalize.data_format")
         return tensor_backend.normalize(img, mean, std, data_format == "HWC")
+    if (count := max(np.size(mean), np.size(std))) > 1:
+        img = _spread_gray(np.asarray(img), count, data_format)
     return core.normalize(img, mean, std, data_format, to_rgb)
+
+
+def _spread_gray(img: np.ndarray, count: int, data_format: str) -> np.ndarray:
+    """An image of one channel with so many equal ones, another one as it is."""
+    axis = 0 if data_format == "CHW" else -1
+    if img.ndim == 2:
+        img = np.expand_dims(img, axis)
+    return np.repeat(img, count, axis) if img.shape[axis] == 1 else img
 
 
 def erase(img: ImageOrTensor, i: int, j: int, h: int, w: int, v: Any, inplace: bool = False) -> ImageOrTensor:

@@ -94,7 +94,7 @@ class ToTensor(core.ToTensor):
 
 
 class Normalize(core.Normalize):
-    """(img - mean) / std, a number for each channel or one for all."""
+    """(img - mean) / std, a number for each channel; one number stands for three, of a gray image too."""
 
     def __init__(
         self,
@@ -104,6 +104,7 @@ class Normalize(core.Normalize):
         to_rgb: bool = False,
         keys: Keys = None,
     ) -> None:
+        mean, std = ([one] * 3 if isinstance(one, int | float) else one for one in (mean, std))
         super().__init__(mean, std, data_format, to_rgb, keys)
 
     def _apply_image(self, img: ImageOrTensor) -> Any:

@@ -48,6 +48,10 @@ def test_special_functions_with_a_parameter() -> None:
     np.testing.assert_allclose(
         paddle.logit(Tensor([0.25, 0.001]), eps=0.1).numpy(), special.logit([0.25, 0.1]), 1e-6
     )
+    for eps, wanted in ((None, [0.0, 4.0, 0.0]), (0.1, [0.0, 4.0, 0.0])):
+        given = Tensor([-1.5, 0.5, 2.0], stop_gradient=False)
+        paddle.logit(given, eps=eps).sum().backward()
+        assert given.grad is not None and given.grad.tolist() == wanted
 
 
 def test_special_functions_of_float32_are_right_to_the_last_digit() -> None:

@@ -30,6 +30,16 @@ def test_to_tensor_puts_channels_first() -> None:
     assert T.to_tensor(PIXELS, "HWC").shape == [6, 8, 3]
 
 
+def test_one_number_normalizes_to_three_channels() -> None:
+    """As in Paddle 2.6.2, also a gray image, whatever its form."""
+    gray = PIXELS[..., 0]
+    for image in (gray, gray[None], Image.fromarray(gray), paddle.Tensor(gray[None].astype(np.float32))):
+        made = np.asarray(T.Normalize(0.5, 2.0)(image))
+        np.testing.assert_array_equal(made, np.stack([(gray - np.float32(0.5)) / 2] * 3))
+    assert np.shape(T.Normalize(0.5, 2.0, "HWC")(gray[..., None])) == (6, 8, 3)
+    assert np.shape(T.Normalize([0.5], [2.0])(gray)) == (1, 6, 8)
+
+
 @pytest.mark.parametrize(
     "call",
     [
