@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
+from framework.core.disk import write_file
 from framework.core.errors import FormatError, WeightError
 from framework.interop.source import Source, bfloat16, read_source
 from framework.interop.weights.lod_tensor import tensor_record
@@ -35,7 +36,8 @@ _PICKLE = b"\x80"
 
 
 def save(obj: object, path: str | os.PathLike[str] | BinaryIO, protocol: int = 4, **configs: object) -> None:
-    """Write a Tensor, or dicts, lists and tuples of Tensors, arrays, numbers and text, to a file or a BytesIO.
+    """Write a Tensor, or dicts, lists and tuples of Tensors, arrays, numbers and text, to a file or a BytesIO; or a
+    static Program without its training, as a `.pdmodel`.
 
     An object of another class is pickled as Paddle does it, by the name of its class: Paddle reads it where the class
     is, and `load` here refuses it, since such a file may name any code.
@@ -66,6 +68,11 @@ def save(obj: object, path: str | os.PathLike[str] | BinaryIO, protocol: int = 4
         else:
             path.write(data)
         return
+    from framework.paddle.static.program import Program
+
+    if isinstance(obj, Program):
+        _save_program(obj, path)
+        return
     plain = _saved(obj)
     if isinstance(path, str | os.PathLike):
         write_pickle(os.fspath(path), plain)
@@ -74,6 +81,17 @@ def save(obj: object, path: str | os.PathLike[str] | BinaryIO, protocol: int = 4
         write_plain(path, plain)
     else:
         raise ValueError(f"paddle.save writes to a path or a BytesIO, received {type(path).__name__}")
+
+
+def _save_program(program: Program, path: str | os.PathLike[str] | BinaryIO) -> None:
+    from framework.paddle.static.program_file import program_file
+
+    data = program_file(program)
+    if isinstance(path, str | os.PathLike):
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        write_file(Path(path), data)
+    else:
+        path.write(data)
 
 
 def load(path: str | os.PathLike[str] | BinaryIO, **configs: object) -> Any:

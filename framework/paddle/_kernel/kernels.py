@@ -28,6 +28,23 @@ _OPERATORS = {  # kernel -> operator of saved programs, where the names differ
     },
 }
 
+_KERNELS = {  # operator of saved programs -> kernel, where programs know the older name alone
+    "determinant": "det",
+    "diag_v2": "diag",
+    "elementwise_fmax": "fmax",
+    "elementwise_fmin": "fmin",
+    "elementwise_heaviside": "heaviside",
+    "gaussian_random": "gaussian",
+    "graph_send_recv": "send_u_recv",
+    "graph_send_ue_recv": "send_ue_recv",
+    "graph_send_uv": "send_uv",
+    "reduce_amax": "amax",
+    "reduce_amin": "amin",
+    "slogdeterminant": "slogdet",
+    "softmax_with_cross_entropy": "cross_entropy_with_softmax",
+    "yolov3_loss": "yolo_loss",
+}
+
 
 @functools.cache
 def _rows() -> dict[str, tuple[str, tuple[str, ...]]]:
@@ -153,7 +170,7 @@ def run_kernel(name: str, slots: Slots, attrs: Mapping[str, object]) -> Slots:
         OarError: no kernel has this name.
     """
     signature, updating = find_signature(name), find_kernel(f"{name}_")
-    kernel = find_kernel(name) or updating
+    kernel = find_kernel(_KERNELS.get(name, name)) or updating
     if kernel is None or signature is None:
         raise OarError(
             "the operator is not known",
@@ -185,7 +202,10 @@ def has_operator(name: str) -> bool:
     """Whether `run_by_name` knows an operator."""
     if is_operator(name):
         return True
-    return find_signature(name) is not None and (find_kernel(name) or find_kernel(f"{name}_")) is not None
+    return (
+        find_signature(name) is not None
+        and (find_kernel(_KERNELS.get(name, name)) or find_kernel(f"{name}_")) is not None
+    )
 
 
 def run_by_name(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import cast
 
 import jax
 import jax.numpy as jnp
@@ -12,12 +14,15 @@ import numpy as np
 from jax.core import Tracer
 
 from framework.core.errors import OarError
+from framework.core.rng import rng_scope
 from framework.interop.graph.layer import apply
 from framework.interop.graph.operator import Call, Operator
 from framework.interop.graph.values import Item, Value, to_jax
 from framework.interop.programs.program import Node
-from framework.paddle._kernel.dispatch import Compiled, run
+from framework.interop.weights.pdparams import DTYPES
+from framework.paddle._kernel.dispatch import KEY, Compiled, run
 from framework.paddle._kernel.dtypes import dtype as Dtype
+from framework.paddle._kernel.random import default_generator
 from framework.paddle._kernel.settings import freeze
 from framework.paddle._kernel.tensor import Tensor, wrap
 from framework.paddle._kernel.x64 import x64
@@ -33,6 +38,11 @@ from framework.paddle.legacy_operators import (
 Slots = dict[str, list[Tensor]]
 Lengths = Mapping[str, Sequence[Levels | None]]
 Values = list[tuple[str, jax.Array | np.ndarray]]
+_RANDOM = frozenset({"dropout"})  # draw numbers where they are not run for a test
+_INDEX_TYPES = {
+    **{(name, "Indices"): "int64" for name in ("argsort", "top_k", "top_k_v2")},
+    ("shape", "Out"): "int32",
+}
 _NO_LENGTHS: Lengths = MappingProxyType({})
 _COMPILED = 256  # operators kept with their settings
 _KEY_BYTES = 1 << 20  # of inputs without a gradient, which are constants of a compiled operator
@@ -115,7 +125,15 @@ class _Run:
         call = Call(node, 0, runner, dict(zip(node.inputs, items)))
         results = apply(_graph_operators()[self.op_type], call, items)
         listed = list(results) if isinstance(results, tuple) else [results]
-        return [(slot, _array(item)) for slot, item in zip(self.outputs, listed) if item is not None]
+        arrays = [(slot, _array(item)) for slot, item in zip(self.outputs, listed) if item is not None]
+        return [(slot, self._with_index_type(slot, array)) for slot, array in arrays]
+
+    def _with_index_type(self, slot: str, array: jax.Array) -> jax.Array:
+        """Positions and sizes in the type that the operator gives them in; graphs count in 32 bits."""
+        kind = _INDEX_TYPES.get((self.op_type, slot))
+        if self.op_type in ("arg_max", "arg_min"):
+            kind = DTYPES.get(cast("int", self.attrs.get("dtype", -1)), np.dtype("int64")).name
+        return array if kind is None else array.astype(kind)
 
 
 def run_operator(
@@ -144,6 +162,7 @@ def run_operator(
             allowed="the operators of Paddle listed in docs/graphs.md",
         )
     attrs = {name: value.numpy if isinstance(value, Dtype) else value for name, value in attrs.items()}
+    draws = op_type in _RANDOM and not attrs.get("is_test", False)
     tensors = [tensor for listed in slots.values() for tensor in listed]
     names = [slot for slot, listed in slots.items() for _ in listed]
     operation = _Run(
@@ -153,10 +172,10 @@ def run_operator(
     if op_type in WITHOUT_GRADIENTS:
         traced = []
     if traced:
-        operation, compiled = _compiled(operation, tensors, traced)
-        values = list(run(compiled, [tensors[index] for index in traced]))
+        operation, compiled = _compiled(operation, tensors, traced, draws)
+        values = list(run(compiled, [*(tensors[index] for index in traced), *([KEY] if draws else [])]))
     else:
-        with x64():
+        with x64(), rng_scope(jnp.asarray(default_generator.next_key())) if draws else nullcontext():
             values = [wrap(array) for array in operation([tensor._value for tensor in tensors])]
     if output_lengths is not None:
         output_lengths.update(operation.levels)
@@ -186,8 +205,11 @@ def _graph_operators() -> Mapping[str, Operator]:
 _programs: dict[object, tuple[_Run, Compiled]] = {}
 
 
-def _compiled(operation: _Run, tensors: Sequence[Tensor], traced: Sequence[int]) -> tuple[_Run, Compiled]:
-    """The operation as a compiled one of its traced inputs, kept for the next call that differs in these alone.
+def _compiled(
+    operation: _Run, tensors: Sequence[Tensor], traced: Sequence[int], draws: bool
+) -> tuple[_Run, Compiled]:
+    """The operation as a compiled one of its traced inputs, and of a random key where it `draws`; kept for the next
+    call that differs in these alone.
 
     Only what wants a gradient is traced: an operator may read the values of its other inputs.
     """
@@ -198,9 +220,10 @@ def _compiled(operation: _Run, tensors: Sequence[Tensor], traced: Sequence[int])
 
     def function(*arrays: jax.Array) -> tuple[jax.Array, ...]:
         operands = list(constants)
-        for index, array in zip(traced, arrays, strict=True):
+        for index, array in zip(traced, arrays, strict=False):
             operands[index] = array
-        return operation(operands)  # type: ignore[arg-type]
+        with rng_scope(arrays[-1]) if draws else nullcontext():
+            return operation(operands)  # type: ignore[arg-type]
 
     entry = operation, Compiled(operation.op_type, function)
     if key is not None:

@@ -122,10 +122,12 @@ def _recording() -> AbstractContextManager[None]:
 
 
 def save(program: Program, model_path: str, protocol: int = 4, **configs: object) -> None:
-    """Write the parameters (`.pdparams`) and the state of the optimizers (`.pdopt`)."""
+    """Write the parameters (`.pdparams`), the state of the optimizers (`.pdopt`) and the program without its training
+    (`.pdmodel`, as `paddle.save(program, path)` does)."""
     Path(model_path).parent.mkdir(parents=True, exist_ok=True)
     paddle.save(program.state_dict("param"), f"{model_path}.pdparams", protocol)
     paddle.save(program.state_dict("opt"), f"{model_path}.pdopt", protocol)
+    paddle.save(program, f"{model_path}.pdmodel")
 
 
 def load(
