@@ -21,7 +21,7 @@ from framework.interop.graph.paddle import control, detection, elementwise, inde
 from framework.interop.graph.paddle.bodies import convert_bodies
 from framework.interop.graph.paddle.older import OPERATORS as _OLDER
 from framework.interop.graph.paddle.pir import in_program_desc_form
-from framework.interop.graph.wide import find_wide_values
+from framework.interop.graph.wide import find_double_values, find_wide_values
 from framework.interop.programs.program import Program
 
 MODULES = (elementwise, shapes, indexed, network, detection, rois, control)
@@ -67,7 +67,8 @@ def build_paddle_layer(program: Program) -> GraphLayer:
         roles[name] = Role(names[name], "parameter" if trained else "buffer")
         if trained and readers[name] <= _KERNELS and array.ndim in (4, 5):
             kernels.append(names[name])
-    graph = Graph(program, OPERATORS, roles, {}, find_last_uses(program), find_wide_values(program))
+    wide, doubles = find_wide_values(program), find_double_values(program)
+    graph = Graph(program, OPERATORS, roles, {}, find_last_uses(program), wide, doubles)
     layer = GraphLayer(graph, kernels)
     layer.eval()
     return layer
