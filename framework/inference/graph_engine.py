@@ -14,10 +14,11 @@ from numpy.typing import ArrayLike
 
 from framework.core.compilation import compile_options, enable_compilation_cache, quick_compile_options
 from framework.core.device import Device, default_device
-from framework.core.dtypes import narrow
+from framework.core.dtypes import fits_int32, narrow
 from framework.core.errors import ShapeError, TraceError
 from framework.core.lazy import LazyModule
 from framework.core.process import check_process
+from framework.core.types import PyTree
 from framework.export.program import from_kernel_layout, kernel_names, to_kernel_layout
 from framework.inference.engine import TensorShape, describe
 from framework.inference.row_chains import CompiledChain
@@ -71,7 +72,7 @@ def _declare(spec: TensorSpec, is_output: bool = False) -> TensorShape:
     shape = tuple(size if isinstance(size, int) else name for size, name in zip(spec.shape, names))
     if spec.dtype == TEXT_NAME:
         return TensorShape(shape, np.dtype(np.str_))
-    if is_output and spec.dtype in _WIDE:
+    if spec.dtype == "float64" or (is_output and spec.dtype in _WIDE):
         return TensorShape(shape, np.dtype(spec.dtype))
     return TensorShape(shape, np.dtype(jax.dtypes.canonicalize_dtype(spec.dtype or "float32")))
 
@@ -92,6 +93,7 @@ class GraphEngine:
         enable_compilation_cache()
         self.device = device or default_device()
         self.inputs = {spec.name: _declare(spec) for spec in layer.inputs}
+        self._long_inputs = {spec.name for spec in layer.inputs if spec.dtype == "int64"}
         self.outputs = {spec.name: _declare(spec, is_output=True) for spec in layer.outputs}
         self._graphdef, params, buffers = functional_core.split(layer)
         self._layer, self._is_compiled = layer, True
@@ -101,13 +103,15 @@ class GraphEngine:
         params = {n: to_kernel_layout(np.asarray(w)) if n in self._kernels else w for n, w in params.items()}
         kernels = kernel_values(layer.program)
         self._prepared_kernels = {
-            n for n in kernels & set(self._prepared) if self._prepared[n].ndim in (4, 5)
+            n
+            for n in kernels & set(self._prepared)
+            if self._prepared[n].ndim in (4, 5) and self._prepared[n].dtype != np.float64
         }
         prepared = {
             n: to_kernel_layout(np.asarray(w)) if n in self._prepared_kernels else w
             for n, w in self._prepared.items()
         }
-        self._weights = jax.device_put((params, buffers, prepared), self.device)
+        self._weights = self._place((params, buffers, prepared))
         self._shapes: set[tuple] = set()
         self._growing: frozenset[int] = frozenset()
         self._guard = threading.Lock()
@@ -131,7 +135,9 @@ class GraphEngine:
 
         def run(params: State, buffers: State) -> State:
             nodes = programs.fixed, {}, programs.prepared
-            out, _ = functional_core.apply(self._graphdef, params, buffers, None, *nodes, method="run_nodes")
+            out, _ = functional_core.apply(
+                self._graphdef, params, buffers, None, *nodes, in_doubles=True, method="run_nodes"
+            )
             return out
 
         options = quick_compile_options() if self.device.platform == "cpu" else compile_options(self.device)
@@ -160,7 +166,7 @@ class GraphEngine:
             )
             values = prepared | inputs
             out, _ = functional_core.apply(
-                graphdef, params, buffers, None, numbers, values, outputs, method="run_nodes"
+                graphdef, params, buffers, None, numbers, values, outputs, in_doubles=True, method="run_nodes"
             )
             return out
 
@@ -217,7 +223,7 @@ class GraphEngine:
         }
 
     def _as_declared(self, name: str, value: np.ndarray) -> np.ndarray:
-        """An output in the type of the file. Integers are computed with 32 bits where these are enough, floats always.
+        """An output in the type of the file. Integers are computed with 32 bits where these are enough.
 
         Paddle's files may declare indices as float32, which is the type of an output that nobody set: they are int64.
         """
@@ -239,7 +245,7 @@ class GraphEngine:
             )
         arrays = {name: self._array(name, inputs[name]) for name in self.inputs}
         text = {name: array for name, array in arrays.items() if array.dtype.kind == "U"}
-        placed = jax.device_put({n: array for n, array in arrays.items() if n not in text}, self.device)
+        placed = self._place({n: array for n, array in arrays.items() if n not in text})
         while self._is_compiled:
             head, tail, held, chains = self._programs
             try:
@@ -254,11 +260,16 @@ class GraphEngine:
             self._shapes.add(tuple(array.shape for array in arrays.values()))
             if tail:
                 values = self._layer.run_nodes(
-                    tail, held | placed | text | values, tuple(self.outputs), on_host=True, chains=chains
+                    tail, held | placed | text | values, tuple(self.outputs), True, chains, in_doubles=True
                 )
             return {name: values[name] for name in self.outputs}
         every = range(len(self._layer.program.nodes))
-        return self._layer.run_nodes(every, placed | text, tuple(self.outputs))
+        return self._layer.run_nodes(every, placed | text, tuple(self.outputs), in_doubles=True)
+
+    def _place(self, arrays: PyTree) -> PyTree:
+        """Arrays on the device, those of 64 bits as they are."""
+        with jax.enable_x64(True):
+            return jax.device_put(arrays, self.device)
 
     def _explain_weights(self, names: set[str]) -> str | None:
         """What to do about inputs with default values, which became weights."""
@@ -283,11 +294,11 @@ class GraphEngine:
                 fix="export the model without the step that takes dictionaries (DictVectorizer, CastMap)",
             )
         array = np.asarray(value)
-        array = (
-            array.astype(np.str_)
-            if spec.dtype.kind == "U" and array.dtype.kind in "OSU"
-            else narrow(array, name)
-        )
+        if spec.dtype.kind == "U" and array.dtype.kind in "OSU":
+            array = array.astype(np.str_)
+        is_long = name in self._long_inputs and array.dtype == np.int64 and not fits_int32(array)  # hashes
+        if not is_long and spec.dtype != np.float64:
+            array = narrow(array, name)
         if array.ndim != len(spec.shape) or any(
             (array.dtype.kind == kind) != (spec.dtype.kind == kind) for kind in "fU"
         ):
@@ -297,4 +308,4 @@ class GraphEngine:
                 received=f"{array.shape} {array.dtype}",
                 allowed=str(spec),
             )
-        return array.astype(spec.dtype, copy=False)
+        return array if is_long else array.astype(spec.dtype, copy=False)

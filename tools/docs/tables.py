@@ -90,6 +90,7 @@ def paddle_operators() -> str:
         "Element by element": paddle_graphs.elementwise.OPERATORS,
         "Moving, joining, cutting, looking up, reducing": paddle_graphs.shapes.OPERATORS,
         "Layers": paddle_graphs.network.OPERATORS,
+        "Linear algebra, special functions, diagonals": paddle_graphs.algebra.OPERATORS,
         "Writing at indices, choosing by masks": paddle_graphs.indexed.OPERATORS,
         "Decoding and suppressing boxes": paddle_graphs.detection.OPERATORS,
         "Control flow and arrays of tensors": paddle_graphs.control.OPERATORS,

@@ -10,7 +10,7 @@ from framework.core.types import PyTree
 from framework.interop.graph.layer import Graph, GraphLayer, check_operators, check_outputs, find_last_uses
 from framework.interop.graph.operator import Call, Operator, Run
 from framework.interop.graph.roles import assign_roles, find_conv_kernels
-from framework.interop.graph.wide import find_wide_values
+from framework.interop.graph.wide import find_double_values, find_wide_values
 from framework.interop.programs.program import Program
 
 
@@ -37,7 +37,8 @@ def build_layer(
         for name, array in program.parameters.items()
         if name not in roles and isinstance(array, np.ndarray)
     }
-    graph = Graph(program, table, roles, constants, find_last_uses(program), find_wide_values(program))
+    wide, doubles = find_wide_values(program), find_double_values(program)
+    graph = Graph(program, table, roles, constants, find_last_uses(program), wide, doubles)
     layer = GraphLayer(graph, find_conv_kernels(program, roles))
     layer.eval()
     return layer

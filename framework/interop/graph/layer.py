@@ -34,7 +34,14 @@ from framework.interop.graph.values import (
     shape_of,
     to_jax,
 )
-from framework.interop.graph.wide import narrow_floats, runs_wide, widen_items
+from framework.interop.graph.wide import (
+    as_double_value,
+    is_double,
+    narrow_floats,
+    runs_in_doubles,
+    runs_wide,
+    widen_items,
+)
 from framework.interop.programs.program import Node, Program, TensorSpec
 from framework.nn import initializer as I
 from framework.nn.layer import Layer, ParamAttr
@@ -61,6 +68,7 @@ class Graph:
     constants: Mapping[str, np.ndarray]
     last_use: Mapping[int, tuple[str, ...]]  # node of the main graph -> names that nobody reads after it
     wide: frozenset[str] = frozenset()  # values that arithmetic computes in 64 bits
+    doubles: frozenset[str] = frozenset()  # values that are float64, or made of such
 
 
 class GraphLayer(Layer):
@@ -113,8 +121,11 @@ class GraphLayer(Layer):
         wanted: Sequence[str],
         on_host: bool = False,
         chains: Sequence[RowChain] = (),
+        in_doubles: bool = False,
     ) -> dict[str, PyTree]:
         """Some of the program's nodes, with what they need besides weights and constants; gives `wanted` by name.
+
+        `in_doubles`: what is float64 in the file is computed so, of weights as the file has them.
 
         `on_host`: values are numpy's between the nodes, so that sizes which differ from call to call compile nothing,
         and what works row by row runs on a few numbers of rows: `chains` together.
@@ -123,8 +134,12 @@ class GraphLayer(Layer):
             name: _to_item(value, TensorSpec(name, (), ""), self.program.name)
             for name, value in values.items()
         }
-        results = Run(self, on_host).values(numbers, items, wanted, chains)
-        return {name: _to_output(item) for name, item in results.items()}
+        results = Run(self, on_host, in_doubles).values(numbers, items, wanted, chains)
+        doubles = self.graph.doubles if in_doubles else frozenset()
+        return {
+            name: _to_output(as_double_value(item) if name in doubles and is_double(item) else item)
+            for name, item in results.items()
+        }
 
     def _bind(self, args: tuple, named: Mapping[str, PyTree]) -> dict[str, Item]:
         names = [spec.name for spec in self.inputs]
@@ -167,7 +182,7 @@ def _to_output(item: Item | dict) -> PyTree:
         return [_to_output(one) for one in item]
     if item is None or isinstance(item, dict) or is_text(item):
         return item
-    if isinstance(item, Value) and item.dtype in (np.int64, np.uint64):
+    if isinstance(item, Value) and item.dtype in (np.int64, np.uint64, np.float64):
         with jax.enable_x64(True):
             return to_jax(item)
     if isinstance(item, np.ndarray) and item.dtype == np.int64 and not fits_int32(item):
@@ -197,8 +212,9 @@ class Scope(dict[str, Item]):
 class Run:
     """One pass through a graph."""
 
-    def __init__(self, layer: GraphLayer, on_host: bool = False) -> None:
+    def __init__(self, layer: GraphLayer, on_host: bool = False, in_doubles: bool = False) -> None:
         self._layer, self._graph, self._on_host = layer, layer.graph, on_host
+        self._doubles = self._graph.doubles if in_doubles else frozenset()
         self.training = layer.training and not layer.statistics_frozen
         self._shapes: dict[str, str] = {}
 
@@ -225,7 +241,7 @@ class Run:
             if number in done:
                 continue
             chain = chain_at.get(number)
-            rows = None if chain is None else scope[chain.source]
+            rows = None if chain is None or chain.source in self._doubles else scope[chain.source]
             if chain is None or not isinstance(rows, np.ndarray) or rows.ndim < 2 or rows.dtype.kind != "f":
                 self._nodes([self._graph.program.nodes[number]], scope)
                 continue
@@ -236,6 +252,10 @@ class Run:
     def _scope(self, inputs: Mapping[str, Item]) -> Scope:
         held: dict[str, Item] = {}
         for name, role in self._graph.roles.items():
+            array = self._graph.program.parameters[name]
+            if name in self._doubles and isinstance(array, np.ndarray) and is_double(array):
+                held[name] = array
+                continue
             held[name] = Value.of(getattr(self._layer, role.name))
         return Scope({"": None} | dict(self._graph.constants) | held | dict(inputs))
 
@@ -255,7 +275,7 @@ class Run:
 
     def copy_for_trace(self) -> Run:
         """Another pass, whose values between nodes may be those of a trace."""
-        return Run(self._layer)
+        return Run(self._layer, in_doubles=bool(self._doubles))
 
     def set_buffer(self, name: str, value: jax.Array) -> None:
         """A new value of the buffer that an initializer became."""
@@ -302,9 +322,15 @@ class Run:
         inputs: list[Item] = []
         try:
             inputs.extend(scope[name] for name in node.inputs)
-            rows = split_rows(node, call.version, inputs) if self._on_host else None
+            if node.signatures and self._doubles:  # a body's node may lie outside of the block with 64 bits
+                inputs = [as_double_value(item) if is_double(item) else item for item in inputs]
+            in_doubles = runs_in_doubles(node, inputs, self._doubles)
+            rows = split_rows(node, call.version, inputs) if self._on_host and not in_doubles else None
             if rows is not None:
                 result = rows.run(self._compiled(node, operator, call), _to_argument)
+            elif in_doubles:
+                with jax.enable_x64(True):
+                    result = apply(operator, call, widen_items(node, inputs))
             elif runs_wide(node, inputs, self._graph.wide):
                 with jax.enable_x64(True):
                     result = apply(operator, call, widen_items(node, inputs))

@@ -180,7 +180,7 @@ def to_jax(value: Item) -> jax.Array:
 
 def as_type(value: Item, dtype: np.dtype) -> jax.Array:
     """A value in this type, also where it has 64 bits."""
-    if dtype in (np.int64, np.uint64):
+    if dtype in (np.int64, np.uint64, np.float64):
         with jax.enable_x64(True):
             return to_jax(value).astype(dtype)
     return to_jax(value).astype(dtype)

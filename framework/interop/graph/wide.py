@@ -1,8 +1,11 @@
-"""Which integers of a graph are computed in 64 bits: those that its arithmetic makes of inputs.
+"""Which numbers of a graph are computed in 64 bits: integers that its arithmetic makes of inputs, and its float64.
 
 All else has 32 bits here: inputs are checked when they come in, indices and sizes fit, and what is known before the
 program runs is numpy's. A product of two such integers need not fit, nor a float that is cast to an integer, so
 arithmetic on int64 and such casts run in 64 bits, and so does every operator that takes their results.
+
+float64 has 64 bits where a graph is run as it is: exporters write it where differences of large numbers are left (the
+deviation of a Gaussian process, which float32 gets wrong in the second digit). A layer computes it with 32.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from framework.core.dtypes import fits_int32
-from framework.interop.graph.values import Item, Value
+from framework.interop.graph.values import Item, Value, as_type
 from framework.interop.programs.program import Node, Program
 
 ARITHMETIC = frozenset(
@@ -49,8 +52,9 @@ _HOLDING = frozenset(
 )
 _INDEXING = frozenset("Gather GatherElements GatherND gather gather_nd index_select take_along_axis".split())  # noqa: SIM905
 _MODEL_DOMAIN = "ai.onnx.ml."  # its operators hold labels, keys and categories as attributes
-_INT64, _UINT64 = 7, 13  # of TensorProto.DataType
+_INT64, _FLOAT64, _UINT64 = 7, 11, 13  # of TensorProto.DataType
 _PADDLE_INT64 = (3, "int64")  # of VarType.Type, and in PIR
+_PADDLE_FLOAT64 = (6, "float64")
 _VALUE_SLOTS = ("X", "Y", "Input")  # of Paddle's nodes; indices and sizes stand in others
 
 
@@ -63,6 +67,48 @@ def find_wide_values(program: Program) -> frozenset[str]:
         if (passes and any(name in wide for name in _values(node))) or _makes_int64(node):
             wide.update(node.outputs)
     return frozenset(wide)
+
+
+def find_double_values(program: Program) -> frozenset[str]:
+    """The names of the values that are float64, or made of such."""
+    doubles = {spec.name for spec in program.inputs if spec.dtype == "float64"}
+    doubles |= {
+        n for n, a in program.parameters.items() if isinstance(a, np.ndarray) and a.dtype == np.float64
+    }
+    for node in program.walk():
+        passes = node.op not in _READING and any(name in doubles for name in node.inputs)
+        if passes or makes_float64(node):
+            doubles.update(node.outputs)
+            for signature in node.signatures:  # of the bodies, which are walked after their node
+                doubles.update(signature.inputs)
+    return frozenset(doubles)
+
+
+def makes_float64(node: Node) -> bool:
+    """Whether the node itself says that its result is float64."""
+    if node.input_slots or node.op in ("cast", "fill_constant"):
+        return any(node.attrs.get(name) in _PADDLE_FLOAT64 for name in ("out_dtype", "dtype"))
+    return any(node.attrs.get(name) == _FLOAT64 for name in ("to", "dtype"))
+
+
+def runs_in_doubles(node: Node, items: Sequence[Item], doubles: frozenset[str]) -> bool:
+    """Whether the node computes with float64, or makes it. Of one with bodies, its nodes decide for themselves."""
+    if node.signatures or not doubles:
+        return False
+    named = (name in doubles for name in node.inputs)
+    return makes_float64(node) or any(is_double(item) for item, is_named in zip(items, named) if is_named)
+
+
+def is_double(item: object) -> bool:
+    """Whether it is an array of float64, or a sequence with one."""
+    if isinstance(item, list):
+        return any(map(is_double, item))
+    return isinstance(item, Value | np.ndarray) and item.dtype == np.float64
+
+
+def as_double_value(item: Item) -> Item:
+    """An array of float64 as a value of the program that keeps its 64 bits; others and sequences as they are."""
+    return Value.of(as_type(item, np.dtype(np.float64))) if isinstance(item, np.ndarray) else item
 
 
 def _values(node: Node) -> list[str]:

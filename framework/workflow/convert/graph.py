@@ -322,7 +322,9 @@ def compare_with_graph(conversion: Conversion) -> float:
             "the program gives other results than the graph",
             received=f"a difference of {worst:.1e} of the largest value",
             allowed=f"{_AGREES:g}",
-            fix="report the graph; until then run it with Config(file)",
+            fix="run it with Config(file): the graph computes with float64, and programs have float32"
+            if conversion.graph.graph.doubles
+            else "report the graph; until then run it with Config(file)",
         )
     return worst
 

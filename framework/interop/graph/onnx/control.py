@@ -240,7 +240,7 @@ def _wide_state(
     others: Callable[[tuple], Sequence[jax.Array]],
     skip: int,
 ) -> tuple[jax.Array, ...]:
-    """The state of a loop, in 64 bits where a round makes integers of 64 bits of those of 32.
+    """The state of a loop, in 64 bits where a round makes numbers of 64 bits of those of 32.
 
     `others`: all inputs of the body for this state; `skip`: its results ahead of the state.
     """
@@ -253,12 +253,15 @@ def _wide_state(
     for _ in state:  # each may depend on the one before
         after = jax.eval_shape(results, state)
         grown = [
-            new.dtype == np.int64 and old.dtype == np.int32 for new, old in zip(after, state, strict=True)
+            new.dtype.itemsize == 8 and new.dtype.kind == old.dtype.kind and old.dtype.itemsize == 4
+            for new, old in zip(after, state, strict=True)
         ]
         if not any(grown):
             break
         with jax.enable_x64(True):
-            state = tuple(a.astype(jnp.int64) if grows else a for a, grows in zip(state, grown, strict=True))
+            state = tuple(
+                a.astype(new.dtype) if grows else a for a, new, grows in zip(state, after, grown, strict=True)
+            )
     return state
 
 

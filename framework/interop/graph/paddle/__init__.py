@@ -17,14 +17,23 @@ from framework.interop.graph.layer import (
     valid_names,
 )
 from framework.interop.graph.operator import Table
-from framework.interop.graph.paddle import control, detection, elementwise, indexed, network, rois, shapes
+from framework.interop.graph.paddle import (
+    algebra,
+    control,
+    detection,
+    elementwise,
+    indexed,
+    network,
+    rois,
+    shapes,
+)
 from framework.interop.graph.paddle.bodies import convert_bodies
 from framework.interop.graph.paddle.older import OPERATORS as _OLDER
 from framework.interop.graph.paddle.pir import in_program_desc_form
-from framework.interop.graph.wide import find_wide_values
+from framework.interop.graph.wide import find_double_values, find_wide_values
 from framework.interop.programs.program import Program
 
-MODULES = (elementwise, shapes, indexed, network, detection, rois, control)
+MODULES = (elementwise, shapes, indexed, network, algebra, detection, rois, control)
 OPERATORS: Table = {name: entry for module in MODULES for name, entry in module.OPERATORS.items()} | _OLDER
 _KERNELS = frozenset((name, "Filter") for name in ("conv2d", "depthwise_conv2d", "conv3d"))
 
@@ -67,7 +76,8 @@ def build_paddle_layer(program: Program) -> GraphLayer:
         roles[name] = Role(names[name], "parameter" if trained else "buffer")
         if trained and readers[name] <= _KERNELS and array.ndim in (4, 5):
             kernels.append(names[name])
-    graph = Graph(program, OPERATORS, roles, {}, find_last_uses(program), find_wide_values(program))
+    wide, doubles = find_wide_values(program), find_double_values(program)
+    graph = Graph(program, OPERATORS, roles, {}, find_last_uses(program), wide, doubles)
     layer = GraphLayer(graph, kernels)
     layer.eval()
     return layer

@@ -87,6 +87,7 @@ FORMS: dict[str, Form] = {
     "layer_norm": _form("layer_norm", "X Scale Bias", "Y"),
     "group_norm": _form("group_norm", "X Scale Bias", "Y", data_format="data_layout"),
     "instance_norm": _form("instance_norm", "X Scale Bias", "Y"),
+    "frobenius_norm": _form("frobenius_norm", "X", axis="dim"),
     "p_norm": _form("p_norm", "X"),
     "matmul": _form("matmul_v2", "X Y", transpose_x="trans_x", transpose_y="trans_y"),
     "bmm": _form("bmm", "X Y"),

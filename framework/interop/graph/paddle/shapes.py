@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -407,11 +408,18 @@ def _arg(a: Arguments) -> Item:
     return a.onnx(op, x, axis=axis, keepdims=int(bool(a.attr("keepdims", False))))
 
 
+def _to_type(dtype: np.dtype) -> Callable[[jax.Array], jax.Array]:
+    return lambda x: x.astype(canonical(dtype))
+
+
 def _reduction(op: str) -> Rule:
     def rule(a: Arguments) -> Item:
         x = a["X"]
         if op == "ReduceSum" and isinstance(x, Value | np.ndarray) and x.dtype == bool:
             x = a.onnx("Cast", x, to=_INT64)
+        dtype = a.dtype("out_dtype", np.dtype(np.int64))
+        if dtype.kind == "f":  # else a mean of counts would be a division of integers
+            x = x.astype(dtype) if isinstance(x, np.ndarray) else a.elementwise(_to_type(dtype), x)
         axes = [] if a.attr("reduce_all", False) else a.dims("dim", "AxisTensor", "AxisTensorList")
         keep = int(bool(a.attr("keep_dim", a.attr("keepdim", False))))
         if axes:
@@ -425,6 +433,7 @@ for _name in ("sum", "mean", "max", "min", "prod"):
     operator(f"reduce_{_name}")(_reduction(f"Reduce{_name.capitalize()}"))
 operator("mean")(lambda a: a.onnx("ReduceMean", a["X"], keepdims=0))
 operator("logsumexp")(_reduction("ReduceLogSumExp"))
+operator("frobenius_norm")(_reduction("ReduceL2"))
 
 
 @operator("reduce_all", "reduce_any")

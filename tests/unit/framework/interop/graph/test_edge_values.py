@@ -204,6 +204,63 @@ def test_an_output_of_64_bits_is_one(open_graph: Load) -> None:
     assert y.dtype == np.float64 and y.tolist() == [0.5, -2]
 
 
+def test_numbers_that_cancel_in_float64_are_left_as_they_are(open_graph: Load) -> None:
+    """What skl2onnx writes of a Gaussian process: the difference of two sums is its variance."""
+    x, w, total = np.array([[1e4, 1.0]]), np.array([[1e4, 0.1], [3.0, 7.0]]), np.array(1e8)
+    nodes = [
+        node("Transpose", ["w"], ["turned"]),
+        node("MatMul", ["x", "turned"], ["product"]),
+        node("Sub", ["product", "total"], ["y"]),
+        node("Cast", ["y"], ["short"], to=TensorProto.FLOAT),
+        node("Greater", ["product", "total"], ["larger"]),
+        node("NonZero", ["larger"], ["places"]),  # from here on the host
+        node("Transpose", ["places"], ["rows"]),
+        node("GatherND", ["product", "rows"], ["picked"]),
+        node("Sub", ["picked", "total"], ["rest"]),
+    ]
+    kinds = {"y": TensorProto.DOUBLE, "short": TensorProto.FLOAT, "rest": TensorProto.DOUBLE}
+    outputs = [value(name, None, kind) for name, kind in kinds.items()]
+    inputs = [value("x", ["n", 2], TensorProto.DOUBLE)]
+    results = GraphEngine(open_graph(nodes, inputs, outputs, {"w": w, "total": total}))({"x": x})
+    want = x @ w.T - total
+    np.testing.assert_allclose(results["y"], want, rtol=1e-7)
+    np.testing.assert_array_equal(results["rest"], results["y"][want > 0])
+    assert {name: array.dtype.name for name, array in results.items()} == {
+        "y": "float64",
+        "short": "float32",
+        "rest": "float64",
+    }
+
+
+def test_a_loop_keeps_float64(open_graph: Load) -> None:
+    state = [value(name, [], TensorProto.DOUBLE) for name in ("s", "t")]
+    condition = [value(name, [], TensorProto.BOOL) for name in ("c", "d")]
+    steps = [node("Identity", ["c"], ["d"]), node("Add", ["s", "x"], ["t"])]
+    body = helper.make_graph(
+        steps, "b", [value("i", [], TensorProto.INT64), condition[0], state[0]], [condition[1], state[1]]
+    )
+    layer = open_graph(
+        [node("Loop", ["n", "", "start"], ["y"], body=body)],
+        [value("n", [], TensorProto.INT64), value("x", [], TensorProto.DOUBLE)],
+        [value("y", [], TensorProto.DOUBLE)],
+        {"start": np.array(1e9)},
+    )
+    y = GraphEngine(layer)({"n": np.array(3), "x": np.array(1e-3)})["y"]
+    np.testing.assert_allclose(y, 1e9 + 3e-3, rtol=1e-15)
+
+
+def test_inputs_beyond_32_bits_are_brought_into_range(open_graph: Load) -> None:
+    ids = np.array([2**40 + 5, 3, -(2**50)])  # hashes, as graphs of recommendation read them
+    nodes = [node("Mod", ["ids", "size"], ["rows"]), node("Gather", ["table", "rows"], ["y"])]
+    arrays = {"size": np.array(7), "table": np.arange(14, dtype=np.float32).reshape(7, 2)}
+    layer = open_graph(nodes, [value("ids", ["n"], TensorProto.INT64)], ["y"], arrays)
+    engine = GraphEngine(layer)
+    np.testing.assert_array_equal(engine({"ids": ids})["y"], arrays["table"][ids % 7])
+    np.testing.assert_array_equal(engine({"ids": ids[1:2]})["y"], arrays["table"][[3]])
+    with pytest.raises(ShapeError, match=r"\(3, 1\) int64"):
+        engine({"ids": ids[:, None]})
+
+
 @pytest.mark.parametrize(("inputs", "outputs"), [([], ["y"]), (["x", "x"], ["y"]), (["x"], ["y", "z"])])
 def test_an_identity_of_other_than_one_value_is_refused(
     inputs: list[str], outputs: list[str], open_graph: Load

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper, numpy_helper
 
 from framework import nn
 from framework.commands import main
 from framework.core.bounded import read_bytes
-from framework.core.errors import FormatError, WeightError
+from framework.core.errors import FormatError, TraceError, WeightError
 from framework.export import load_artifact
 from framework.inference import Config, Runtime, create_predictor
 from framework.inference.engines.onnx_runtime import ONNXRuntimeEngine
@@ -60,6 +60,23 @@ def test_a_program_of_paddle_becomes_onnx(tmp_path: Path) -> None:
     made.write(tmp_path / "m.onnx")
     assert compare_with_graph(made) < 1e-4 and made.inputs["x"].shape == ("n", 3, "h", "w")
     np.testing.assert_allclose(onnx.load(tmp_path / "m.onnx")(x)[1], wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_a_graph_that_needs_float64_is_not_converted(tmp_path: Path) -> None:
+    """It is the difference of two products, of which 32 bits hold no digit."""
+    arrays = {"w": np.array([[1e9], [1e-3]]), "v": np.array([[1e9], [0.0]])}
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["s"]),
+        helper.make_node("MatMul", ["x", "v"], ["t"]),
+        helper.make_node("Sub", ["s", "t"], ["y"]),
+    ]
+    x, y = (helper.make_tensor_value_info(name, TensorProto.DOUBLE, ["n", 2]) for name in ("x", "y"))
+    tensors = [numpy_helper.from_array(array, name) for name, array in arrays.items()]
+    graph = helper.make_graph(nodes, "g", [x], [y], tensors)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(TraceError, match="computes with float64"):
+        compare_with_graph(convert_graph(tmp_path / "m.onnx"))
 
 
 def test_a_graph_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
