@@ -16,7 +16,7 @@ from typing import Any
 from framework.config import available, build, find
 from framework.interop.graph import onnx
 from framework.interop.graph import paddle as paddle_graphs
-from framework.interop.graph.paddle import older
+from framework.interop.graph.paddle import algebra, older
 from framework.interop.graph.paddle.pir import FORMS
 from framework.workflow.domain.domain import all_domains
 from tools.bench.__main__ import BENCHES
@@ -90,7 +90,7 @@ def paddle_operators() -> str:
         "Element by element": paddle_graphs.elementwise.OPERATORS,
         "Moving, joining, cutting, looking up, reducing": paddle_graphs.shapes.OPERATORS,
         "Layers": paddle_graphs.network.OPERATORS,
-        "Linear algebra, special functions, diagonals": paddle_graphs.algebra.OPERATORS,
+        "Linear algebra, special functions, diagonals": algebra.OPERATORS,
         "Writing at indices, choosing by masks": paddle_graphs.indexed.OPERATORS,
         "Decoding and suppressing boxes": paddle_graphs.detection.OPERATORS,
         "Control flow and arrays of tensors": paddle_graphs.control.OPERATORS,

@@ -17,24 +17,17 @@ from framework.interop.graph.layer import (
     valid_names,
 )
 from framework.interop.graph.operator import Table
-from framework.interop.graph.paddle import (
-    algebra,
-    control,
-    detection,
-    elementwise,
-    indexed,
-    network,
-    rois,
-    shapes,
-)
+from framework.interop.graph.paddle import control, detection, elementwise, indexed, network, rois, shapes
+from framework.interop.graph.paddle.algebra import OPERATORS as _ALGEBRA
 from framework.interop.graph.paddle.bodies import convert_bodies
 from framework.interop.graph.paddle.older import OPERATORS as _OLDER
 from framework.interop.graph.paddle.pir import in_program_desc_form
 from framework.interop.graph.wide import find_double_values, find_wide_values
 from framework.interop.programs.program import Program
 
-MODULES = (elementwise, shapes, indexed, network, algebra, detection, rois, control)
-OPERATORS: Table = {name: entry for module in MODULES for name, entry in module.OPERATORS.items()} | _OLDER
+MODULES = (elementwise, shapes, indexed, network, detection, rois, control)
+OPERATORS: Table = {name: entry for module in MODULES for name, entry in module.OPERATORS.items()}
+OPERATORS |= _ALGEBRA | _OLDER
 _KERNELS = frozenset((name, "Filter") for name in ("conv2d", "depthwise_conv2d", "conv3d"))
 
 
