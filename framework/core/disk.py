@@ -33,6 +33,17 @@ _PROBLEMS = {
         "choose another folder, or ask for the right to write to it",
     ),
     errno.ENAMETOOLONG: ("the name is too long for the file system", "choose a shorter name"),
+    errno.EFBIG: (
+        "the file is larger than its file system or the limit of this process allows",
+        "choose a folder on another file system, or raise the limit (ulimit -f)",
+    ),
+}
+_NO_FOLDER = "a file stands where a folder is needed", "choose another folder, or move that file away"
+# Not a matter of the disk: free bytes say nothing about them.
+_IN_THE_WAY = {
+    errno.EEXIST: _NO_FOLDER,
+    errno.ENOTDIR: _NO_FOLDER,
+    errno.EISDIR: ("a folder stands where a file is to be written", "choose another name, or move it away"),
 }
 # Libraries in Rust, and tensorstore under orbax, put the number into their message.
 _NUMBER = re.compile(r"\(os error (\d+)\)|\bos_error_code='(\d+)'")
@@ -101,9 +112,8 @@ def _error_number(error: Exception) -> int | None:
 
 def _disk_error(path: Path, number: int | None, reason: str, needed: int | None) -> DiskError:
     default = f"this cannot be written: {os.strerror(number) if number else reason}", "choose another folder"
-    problem, fix = _PROBLEMS.get(number or 0, default)
-    left = free_bytes(path)
-    sizes = [(needed, "to write"), (left, "left")]
+    problem, fix = (_PROBLEMS | _IN_THE_WAY).get(number or 0, default)
+    sizes = [] if number in _IN_THE_WAY else [(needed, "to write"), (free_bytes(path), "left")]
     needs = ", ".join(f"{size:,} bytes {what}" for size, what in sizes if size is not None)
     error = DiskError(problem, where=path, received=needs or None, fix=fix)
     error.errno = number

@@ -73,6 +73,7 @@ class SignedCache:
 
     def __init__(self, inner: Cache, folder: Path, secret: bytes) -> None:
         self._inner, self._folder, self._secret = inner, folder, secret
+        self._is_refused = False  # which the log has said
 
     def get(self, key: str) -> bytes | None:
         """The entry of a key; None where there is none that this user wrote there."""
@@ -93,7 +94,14 @@ class SignedCache:
         """Keep an entry."""
         if _bypassed.get():
             return
-        self._inner.put(key, _MAGIC + self._tag(key, value) + value)
+        try:
+            self._inner.put(key, _MAGIC + self._tag(key, value) + value)
+        except OSError as error:  # jax writes in place, so half of it may be there
+            with contextlib.suppress(OSError):
+                (self._folder / f"{key}-cache").unlink()
+            if not self._is_refused:
+                log.warning("compiled programs are not kept: %s: %s", self._folder, error.strerror or error)
+            self._is_refused = True
 
     def _tag(self, key: str, value: bytes) -> bytes:
         return tag_of(self._secret, key, value)

@@ -254,7 +254,7 @@ def _convert_one(run: _Run, file: Path, stem: Path, stopped: threading.Event, sh
     except Interrupted:
         return
     except (OarError, OSError) as error:
-        if isinstance(error, DiskError) and error.errno != errno.ENAMETOOLONG:
+        if isinstance(error, DiskError) and error.errno not in (errno.ENAMETOOLONG, errno.EFBIG):
             raise
         run.report.failed.append((label, str(error)))
         shutil.rmtree(work, ignore_errors=True)

@@ -44,6 +44,11 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
         (errno.ENOSPC, "the disk is full", "free some space"),
         (errno.EROFS, "the file system is read-only", "another file system"),
         (errno.EACCES, "this may not be written here", "another folder"),
+        (
+            errno.EFBIG,
+            "the file is larger than its file system or the limit of this process allows",
+            "ulimit -f",
+        ),
     ],
 )
 def test_what_is_said(tmp_path: Path, number: int, problem: str, fix: str) -> None:
@@ -53,6 +58,31 @@ def test_what_is_said(tmp_path: Path, number: int, problem: str, fix: str) -> No
     assert isinstance(error, OarError) and isinstance(error, OSError) and error.errno == number
     assert error.problem == problem and error.where == tmp_path / "a" and fix in str(error.fix)
     assert "1,234 bytes to write" in str(error) and f"{free_bytes(tmp_path):,}"[:2] in str(error)
+
+
+def test_what_stands_in_the_way_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("stays", encoding="utf-8")
+    for path in (tmp_path / "file" / "a.txt", tmp_path / "file" / "deep" / "a.txt"):
+        with pytest.raises(DiskError, match="a file stands where a folder is needed") as caught:
+            write_file(path, b"one")
+        assert "bytes" not in str(caught.value)
+    with pytest.raises(DiskError, match="a folder stands where a file is to be written"):
+        write_file(tmp_path, b"one")
+    assert (tmp_path / "file").read_text(encoding="utf-8") == "stays"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits of a process")
+def test_a_file_above_the_limit_of_the_process_is_named(tmp_path: Path) -> None:
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        with pytest.raises(DiskError, match=r"a\.txt: the file is larger"):
+            write_file(tmp_path / "a.txt", b"x" * 2000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not os.listdir(tmp_path)
 
 
 def test_errors_of_libraries_in_rust_and_what_is_none_of_the_disk(tmp_path: Path) -> None:

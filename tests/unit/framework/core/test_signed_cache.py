@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from framework.core.signed_cache import SignedCache
 
 CODE = """
 import logging, sys
@@ -54,6 +57,25 @@ def test_entries_that_were_exchanged_are_compiled_again(tmp_path: Path) -> None:
     out, errors = start(home)
     assert (out, errors) == (["True", "4.0", "300.0", "0"], "")
     assert start(home)[0] == ["True", "4.0", "300.0", "2"]
+
+
+def test_an_entry_that_the_disk_does_not_take_leaves_no_half_and_is_said_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Full:
+        def get(self, key: str) -> bytes | None:
+            return None
+
+        def put(self, key: str, value: bytes) -> None:
+            (tmp_path / f"{key}-cache").write_bytes(value[:5])
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    cache = SignedCache(Full(), tmp_path, b"secret")
+    with caplog.at_level("WARNING", "oar"):
+        for key in ("one", "two"):
+            cache.put(key, b"program")
+    assert not os.listdir(tmp_path)
+    assert caplog.messages == [f"compiled programs are not kept: {tmp_path}: No space left on device"]
 
 
 @pytest.mark.parametrize("folder", ["", "compiled", "compiled/*"])
