@@ -287,7 +287,13 @@ def tile_vectors(rng: np.random.Generator) -> Vectors:
     Pixels say where they are: x and y of 8 bits each, and 4 bits more of both in the third channel.
     """
     out = []
-    for height, width, side in ((500, 700, 260), (300, 1900, 200), (1400, 180, 300), (200, 250, 400)):
+    for height, width, side in (
+        (500, 700, 260),
+        (300, 1900, 200),
+        (1400, 180, 300),
+        (200, 250, 400),
+        (24, 900, 400),
+    ):
         y, x = np.mgrid[:height, :width]
         image = np.stack([x % 256, y % 256, x // 256 * 16 + y // 256], 2).astype(np.uint8)
         corners = rng.integers(0, (width - 20, height - 20), (40, 2))

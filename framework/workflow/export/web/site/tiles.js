@@ -2,6 +2,7 @@
 import { crop, roundEven } from "./image.js";
 const SHARED = 0.25; // of a tile's length lies in the next tile too
 const TOUCH = 0.01; // of a tile's length: a quad that comes this close to a cut was probably cut
+const LEAST_TILE = 160; // pixels along a strip: shorter tiles of a low one cost as much each, and cut its words
 const FLAT = 12; // values between the darkest and the brightest of a tile in which nothing is written
 /** Where tiles of `tile` pixels start so that they cover `length` and share about a quarter with the next. */
 export function tileStarts(length, tile) {
@@ -10,19 +11,23 @@ export function tileStarts(length, tile) {
     const count = Math.ceil((length - tile) / (tile * (1 - SHARED))) + 1;
     return Array.from({ length: count }, (_, i) => roundEven((i * (length - tile)) / (count - 1)));
 }
-/** The quads of an image, tile by tile where it is longer than `maxAspect` times its other side. */
+/** The quads of an image, tile by tile where it is longer than `maxAspect` times its other side; tiles of one colour are
+ * left out. */
 export async function detectInTiles(find, image, maxAspect) {
     const { height, width } = image;
     const shorter = Math.min(height, width);
     if (Math.max(height, width) <= maxAspect * shorter)
         return find(image);
-    const tile = Math.max(roundEven((shorter * maxAspect) / 2), 32);
-    return detectAlong(find, image, tile, width >= height ? 0 : 1);
+    const tile = Math.max(roundEven((shorter * maxAspect) / 2), LEAST_TILE);
+    return detectAlong(skipFlat(find), image, tile, width >= height ? 0 : 1);
 }
 /** The quads of square tiles of `side` pixels that cover the image; tiles of one colour are left out. */
 export function detectInGrid(find, image, side) {
-    const findInTile = async (tile) => (isFlat(tile) ? [] : find(tile));
+    const findInTile = skipFlat(find);
     return detectAlong((strip) => detectAlong(findInTile, strip, side, 0), image, side, 1);
+}
+function skipFlat(find) {
+    return async (tile) => (isFlat(tile) ? [] : find(tile));
 }
 function isFlat({ data }) {
     let [least, most] = [255, 0];

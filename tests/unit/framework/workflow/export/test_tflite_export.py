@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from framework import nn
 from framework.commands.export import main
 from framework.core.errors import FormatError
 from framework.core.types import JSON
@@ -20,7 +23,7 @@ from framework.export.formats.tflite.convert import Signature
 from framework.inference import Runtime
 from framework.interop import write_safetensors
 from framework.vision import image
-from framework.workflow.export import tflite
+from framework.workflow.export import mobile, tflite
 from framework.workflow.export.examples import spread
 from framework.workflow.export.tflite import TfliteOptions, calibration_feeds
 from zoo.classification import predictor
@@ -169,6 +172,41 @@ def test_a_file_that_differs_is_not_written(
     assert export(config, folder, "--format", "tflite") == 2
     assert "would not compute what the program computes" in capsys.readouterr().err and not folder.exists()
     assert export(config, folder, "--format", "tflite", "--no-tflite_check") == 0
+
+
+def test_stages_of_a_pipeline_are_held_by_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `oar quantize` does: a detector's maps may differ where its boxes, and so the words, stay."""
+    stages: dict[str, Any] = {}
+    for name in ("cut", "read"):
+        specs = {"image": TensorSpec((1, 4), "float32")}
+        file = tflite.TfliteFile(nn.Linear(4, 2), specs, [{}], {"name": name}, TfliteOptions())
+        stages[name] = SimpleNamespace(formats=(file,), config={})
+    artifact: Any = SimpleNamespace(stages=stages, config={})
+    config: Any = SimpleNamespace(experiment=SimpleNamespace(pipeline=object()))
+    words: Any = lambda engines: 0.98 if engines == {"cut": "program of cut", "read": "smaller"} else 1.0  # noqa: E731
+    words.content = SimpleNamespace(counts="words")
+    for function, stub in {
+        "open_config": lambda *_: config,
+        "export_config": lambda *_, **__: artifact,
+        "_open_program": lambda one: next(f"program of {name}" for name in stages if stages[name] is one),
+    }.items():
+        monkeypatch.setattr(mobile, function, stub)
+    monkeypatch.setattr(mobile.PipelineScore, "open", lambda *_: words)
+    image.write(tmp_path / "images" / "a.png", np.zeros((8, 8, 3), np.uint8))
+    mobile.export_tflite("pipeline", TfliteOptions("int8", data=tmp_path / "images"))
+    cut, read = (one.formats[0] for one in stages.values())
+    engine: Any = "smaller"
+    assert cut.score(cut.program()) == cut.score(engine) == read.score(read.program()) == ("words", 1.0)
+    cut._check_score(engine, [])
+    assert (
+        read.score(engine) == ("words", 0.98) and read.options.max_loss == 0.005
+    )  # each has half of a point
+    with pytest.raises(FormatError, match=r"words 0\.9800 in place of 1\.0000"):
+        read._check_score(engine, [])
+    mobile.export_tflite("pipeline", TfliteOptions("int8"))  # nothing to read
+    assert stages["cut"].formats[0].score(engine) is None
 
 
 @needs_mobile
