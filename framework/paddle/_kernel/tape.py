@@ -563,6 +563,12 @@ def clear_grad(tensor: Tensor, set_to_zero: bool = True) -> None:
 
 def run_backward(tensor: Tensor, grad_tensor: Tensor | None = None, retain_graph: bool = False) -> None:
     """`tensor.backward()`: see `backward`. Other than there, the gradient has the Tensor's shape."""
+    if grad_tensor is not None and not isinstance(grad_tensor, Tensor):
+        raise AssertedError(
+            "The type of grad_tensor must be paddle.Tensor",
+            where="backward",
+            received=type(grad_tensor).__name__,
+        )
     if grad_tensor is not None and grad_tensor.shape != tensor.shape:
         raise _shape_error(grad_tensor, tensor)
     backward([tensor], [grad_tensor], retain_graph)

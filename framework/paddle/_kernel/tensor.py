@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _names = itertools.count()
 _parameter_names = itertools.count()
+_BFLOAT16 = types.to_numpy("bfloat16")
 
 
 class Tensor:
@@ -55,10 +56,23 @@ class Tensor:
     _version: int = 0
 
     def __init__(
-        self, value: object = (), dtype: object = None, place: object = None, stop_gradient: bool = True
+        self,
+        value: object = (),
+        dtype: object = None,
+        place: object = None,
+        stop_gradient: bool = True,
+        *,
+        persistable: bool = False,
+        zero_copy: bool = False,
+        name: str | None = None,
     ) -> None:
-        self._value = as_array(value, dtype)
+        """The place may stand second, as in Paddle; `zero_copy` steers its memory and changes nothing here."""
+        self._value = as_array(value, None if hasattr(dtype, "is_cpu_place") else dtype)
         self.stop_gradient = stop_gradient
+        if persistable:
+            self.persistable = True
+        if name is not None:
+            self._name = name
 
     if TYPE_CHECKING:
         # Methods are installed from a table; a type checker cannot see them.
@@ -352,6 +366,10 @@ class Parameter(Tensor):
 
     @trainable.setter
     def trainable(self, trainable: bool) -> None:
+        if not isinstance(trainable, bool | np.bool_):
+            raise ValueError(
+                f"The type of trainable MUST be bool, but the type is {type(trainable).__name__}"
+            )
         self.stop_gradient = not trainable
 
 
@@ -364,13 +382,16 @@ def wrap(value: jax.Array) -> Tensor:
 
 def as_array(value: object, dtype: object = None) -> jax.Array:
     """The array of a Tensor, an array, numbers or nested lists (of Tensors too), with Paddle's types: Python's integers
-    are int64, its floats of the default type, complex numbers complex64; numpy's keep theirs."""
+    are int64, its floats of the default type, complex numbers complex64; numpy's keep theirs, but for uint16, which
+    holds the bits of bfloat16 where no other type is asked for."""
     kind = None if dtype is None else types.to_numpy(dtype)
     if isinstance(value, Tensor):
         value = value._value
     if not isinstance(value, jax.Array):
         value = _host_array(value, kind)
         types.of_numpy(kind or value.dtype)
+        if value.dtype == np.uint16 and (kind is None or kind == _BFLOAT16):
+            value = value.view(_BFLOAT16)
         if value.ndim and (kind is None or kind == value.dtype):
             with x64():
                 return array_of(value)

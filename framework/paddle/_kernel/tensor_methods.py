@@ -257,6 +257,13 @@ def _clear_data(tensor: Tensor) -> None:
     tensor._value = jnp.zeros((0,), tensor._value.dtype)
 
 
+def _copy_to(tensor: Tensor, place: object, blocking: bool = True) -> Tensor:
+    """A Tensor of the same values, as persistable and without history."""
+    copy = wrap(tensor._value)
+    copy.persistable = tensor.persistable
+    return copy
+
+
 def _slice_rows(tensor: Tensor, begin: int, end: int) -> Tensor:
     """The rows from `begin` to before `end`, without history."""
     return wrap(tensor._value[begin:end])
@@ -306,7 +313,7 @@ METHODS = {
     "_zero_grads": _zero_grads,
     "_copy_gradient_from": _copy_gradient_from,
     "_grad_value": lambda x: None if x.grad is None else DenseTensor(x.grad),
-    "_copy_to": lambda x, place, blocking=True: wrap(x._value),
+    "_copy_to": _copy_to,
     "_offset": lambda x: 0,
     "_clear": _clear_data,
     "_slice": _slice_rows,

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from framework.core.process_state import state
 from framework.distributed import collectives
 from framework.paddle._kernel.tape import BackwardWatcher
-from framework.paddle._kernel.tensor import Parameter, wrap
+from framework.paddle._kernel.tensor import Parameter, Tensor, wrap
 from framework.paddle._kernel.x64 import x64
 from framework.paddle.distributed.collective import Group, broadcast, get_group
 from framework.paddle.nn.layer import Layer
@@ -22,11 +22,21 @@ def watch_backward(watcher: BackwardWatcher) -> None:
     state.backward_watchers.append(weakref.ref(watcher))
 
 
-def synchronize_parameters(layer: Layer, group: Group | None = None) -> None:
-    """Give all processes the parameters and buffers of the first process of the group."""
-    first = (group or get_group(0)).ranks[0]  # type: ignore[union-attr]
+def is_shared(tensor: Tensor) -> bool:
+    """Whether processes keep a parameter alike: `no_sync` marks those of experts, which each process has of its own."""
+    return not getattr(tensor, "no_sync", False)
+
+
+def synchronize_parameters(
+    layer: Layer, group: Group | None = None, source: int | None = None, whole: bool = False
+) -> None:
+    """Give all processes the parameters and buffers of process `source`, by default the first of the group. With
+    `whole` those that are divided over processes (`is_distributed`) keep their values."""
+    if source is None:
+        source = (group or get_group(0)).ranks[0]  # type: ignore[union-attr]
     for tensor in (*layer.parameters(), *layer.buffers()):
-        broadcast(tensor, first, group)
+        if is_shared(tensor) and not (whole and getattr(tensor, "is_distributed", False)):
+            broadcast(tensor, source, group)
 
 
 @jax.jit

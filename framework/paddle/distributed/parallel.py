@@ -14,6 +14,7 @@ from framework.paddle.distributed.collective import Group
 from framework.paddle.distributed.env import get_world_size, init_parallel_env
 from framework.paddle.distributed.gradients import (
     average_gradients,
+    is_shared,
     synchronize_parameters,
     watch_backward,
 )
@@ -107,10 +108,25 @@ class DataParallel(WrappedLayer):
     def apply_collective_grads(self) -> None:
         """Average the gradients of all parameters over the processes."""
         if get_world_size(self.group) > 1:
-            average_gradients(self._layers.parameters(), self.group, fill=self.find_unused_parameters)
+            parameters = filter(is_shared, self._layers.parameters())
+            average_gradients(parameters, self.group, fill=self.find_unused_parameters)
 
     def init_reducer(self) -> None:
         """Nothing to set up."""
+
+
+def sync_params_buffers(
+    model: Layer,
+    comm_group: Group | None = None,
+    src_rank: int = 0,
+    is_model_parallel: bool = False,
+    fuse_params: bool = True,
+) -> None:
+    """Give all processes the parameters and buffers of process `src_rank`, but for those that `no_sync` marks and, with
+    `is_model_parallel`, those that are divided over processes. `fuse_params` steers buffers of the exchange and changes
+    nothing here."""
+    if get_world_size(comm_group) > 1:
+        synchronize_parameters(model, comm_group, src_rank, whole=is_model_parallel)
 
 
 _SPAWN_OPTIONS = frozenset(

@@ -165,8 +165,12 @@ class LayerDict(Layer):
         """Take layers from a dict, a LayerDict or (name, layer) pairs.
 
         Raises:
+            AssertionError: there are no entries to go through.
             ValueError: an entry is no pair.
         """
+        assert isinstance(sublayers, Iterable), (
+            f"The type of sublayers is not iterable of (name, layer) pairs, received {type(sublayers).__name__}"
+        )
         pairs: Any = sublayers.items() if isinstance(sublayers, Mapping | LayerDict) else sublayers
         for pair in pairs:
             if len(pair) != 2:

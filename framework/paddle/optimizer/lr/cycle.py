@@ -18,6 +18,7 @@ from framework.paddle.optimizer.lr.faces import (
     NOT_NEGATIVE,
     NUMBER,
     OPTIONAL_STEPS,
+    PERIOD,
     POSITIVE,
     STEPS,
     UP_TO_ONE,
@@ -222,7 +223,7 @@ LinearLR = make_schedule(
 )
 CosineAnnealingDecay = make_schedule(core.CosineAnnealingDecay, _Cosine, T_max=COUNT, eta_min=NUMBER)
 CosineAnnealingWarmRestarts = make_schedule(
-    core.CosineAnnealingWarmRestarts, _WarmRestarts, T_0=COUNT, T_mult=COUNT
+    core.CosineAnnealingWarmRestarts, _WarmRestarts, T_0=PERIOD, T_mult=PERIOD
 )
 OneCycleLR = make_schedule(
     core.OneCycleLR,

@@ -32,6 +32,7 @@ def _above_zero(value: Any) -> bool:
 
 
 COUNT = Check(lambda value: value > 0, "an int above 0", int, True)
+PERIOD = Check(lambda value: isinstance(value, int) and value > 0, "an int above 0")
 STEPS = Check(_above_zero, "an int above 0", int)
 OPTIONAL_STEPS = Check(_above_zero, "an int above 0, or None", (int, type(None)))
 POSITIVE = Check(_above_zero, "above 0")

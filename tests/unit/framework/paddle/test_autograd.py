@@ -250,3 +250,15 @@ def test_numbers_that_are_not_finite_are_runtime_errors_where_the_flag_asks() ->
     finally:
         paddle.set_flags({"FLAGS_check_nan_inf": False})
     assert np.isinf((one / zero).numpy()).all()
+
+
+def test_a_gradient_to_start_with_is_a_tensor() -> None:
+    with pytest.raises(AssertionError, match="grad_tensor must be"):
+        paddle.ones([2]).backward(np.ones(2, np.float32))
+
+
+def test_a_copy_to_a_place_is_as_persistable_and_has_no_history() -> None:
+    x = paddle.to_tensor([1.0], stop_gradient=False)
+    x.persistable = True
+    copy = x._copy_to(paddle.CPUPlace(), True)
+    assert copy.persistable and copy.stop_gradient and copy.item() == 1

@@ -241,3 +241,22 @@ def test_pipelines_are_cut_where_paddle_cuts_them(
     for wrong in ([0] * (stages + 2), [1] * stages, [0] + [9] * (stages - 1)):
         with pytest.raises(ShapeError, match="layers that stages begin with"):
             parallel.PipelineLayer(layers, num_stages=stages, seg_method=wrong)
+
+
+def test_parameters_that_are_marked_stay_each_processes_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    parallel, gradients = imported("paddle.distributed.parallel"), imported("paddle.distributed.gradients")
+    sent: list[tuple[Any, int]] = []
+    monkeypatch.setattr(gradients, "broadcast", lambda tensor, source, group: sent.append((tensor, source)))
+    monkeypatch.setattr(gradients.collectives, "all_reduce", lambda joined, kind, ranks: joined * 0)
+    for module in (parallel, imported("paddle.distributed.collective")):
+        monkeypatch.setattr(module, "get_world_size", lambda group=None: 2)
+    layer: Any = paddle.nn.Linear(2, 2)
+    layer.weight.no_sync = True
+    parallel.sync_params_buffers(layer, src_rank=1)
+    assert [(id(tensor), source) for tensor, source in sent] == [(id(layer.bias), 1)]
+    layer.bias.is_distributed = True
+    parallel.sync_params_buffers(layer, is_model_parallel=True)
+    assert len(sent) == 1
+    model: Any = parallel.DataParallel(layer)
+    model(paddle.ones([1, 2])).sum().backward()
+    assert layer.weight.grad.numpy().all() and not layer.bias.grad.numpy().any()

@@ -160,3 +160,20 @@ def test_a_group_norm_without_weight_keeps_ones_that_are_not_trained() -> None:
     y = norm(images(2, 4, 3, 3)).numpy().reshape(2, 2, -1)
     np.testing.assert_allclose(y.mean(-1), 0, atol=1e-5)
     np.testing.assert_allclose(y.var(-1), 1, atol=1e-3)
+
+
+def test_trainable_is_a_bool_and_a_dict_of_layers_takes_pairs() -> None:
+    layer: Any = nn.Linear(1, 1)
+    with pytest.raises(ValueError, match="MUST be bool"):
+        layer.weight.trainable = "0"
+    layer.weight.trainable = False
+    assert layer.weight.stop_gradient
+    with pytest.raises(AssertionError, match="not iterable"):
+        nn.LayerDict().update(1)
+
+
+def test_state_of_bfloat16_is_read_from_its_bits() -> None:
+    layer: Any = nn.Linear(1, 2, bias_attr=False)
+    layer.to(dtype="bfloat16")
+    layer.set_state_dict({"weight": np.array([[0x3F80, 0x4000]], np.uint16)})
+    np.testing.assert_array_equal(layer.weight.astype("float32").numpy(), [[1, 2]])

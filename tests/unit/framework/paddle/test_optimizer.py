@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
+from typing import Any
 
 import jax
 import numpy as np
@@ -422,3 +423,11 @@ def test_lazy_adam_leaves_rows_that_were_not_read(sparse, lazy_mode, stays):
     assert (values[1][2] != values[0][2]).all()
     average = optimizer._get_accumulator("moment1", table.weight).numpy()[:, 0]
     np.testing.assert_allclose(average, [0, 0.1 if stays else 0.09, 0.19, 0.1], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "setting", [{"T_0": 1.0}, {"T_0": -1}, {"T_0": 1, "T_mult": 1.0}, {"T_0": 1, "T_mult": -1}]
+)
+def test_periods_of_warm_restarts_that_are_no_counts_are_value_errors(setting: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="an int above 0"):
+        paddle.optimizer.lr.CosineAnnealingWarmRestarts(0.5, **setting)
