@@ -1,6 +1,6 @@
 """Hugging Face's folder of images with objects: `metadata.jsonl`, an image a line.
 
-Source: https://huggingface.co/docs/datasets/image_dataset#object-detection
+Source: https://huggingface.co/docs/datasets/image_dataset
 """
 
 from __future__ import annotations
