@@ -7,7 +7,7 @@ from abc import abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -161,6 +161,7 @@ class CvatMasks(_ShapeMasks):
 
     annotations: Path = Path("annotations.xml")
     images: str | None = None
+    not_inherited: ClassVar = ("images",)  # the folder that a recipe names for files of another format
 
     @property
     def _source(self) -> Path:
@@ -193,6 +194,7 @@ class AnnotatedMasks(_ShapeMasks):
     annotations: str = ""
     images: str | None = None
     format: Format | None = None
+    not_inherited: ClassVar = ("images",)  # as of CvatMasks
 
     @property
     def _source(self) -> Path:

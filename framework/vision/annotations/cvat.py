@@ -24,7 +24,8 @@ from framework.vision.annotations.xml_files import read_xml
 def read_cvat(file: Path, images: Path | None = None) -> AnnotatedSet:
     """The images of a file, with boxes, turned ones, polygons, ellipses and masks, and their attributes.
 
-    Polygons of one label and one group are parts of one object, as CVAT exports them to COCO; a note counts them.
+    Polygons of one label and one group are parts of one object, as CVAT exports them to COCO; a note counts them. A
+    box around one of them is none of its own (`join_groups`).
     Polylines, points, cuboids, skeletons and tags have no area: they are counted in `problems`, as are shapes that
     cannot be read. Labels are numbered as the file's <meta> lists them, others by name behind those.
 

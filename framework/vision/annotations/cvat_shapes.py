@@ -12,6 +12,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
+from framework.vision.annotations.groups import GroupedShape, join_groups
 from framework.vision.annotations.objects import AnnotatedObject, bounds
 from framework.vision.annotations.shapes import FARTHEST, ellipse_outline, turn_box
 
@@ -22,10 +23,9 @@ _LARGEST_MASK = 1 << 28  # pixels: more than an image that is read has
 def read_shapes(
     shapes: Iterable[Element], where: str, no_area: Counter[str], problems: list[str]
 ) -> list[AnnotatedObject]:
-    """The objects of shapes with labels; polygons of one label and one group are outlines of one object. Kinds without
-    an area are counted in `no_area`, and what cannot be read gets a line in `problems`."""
-    objects: list[AnnotatedObject] = []
-    groups: dict[tuple[str, str], int] = {}
+    """The objects of shapes with labels, of which those of one group may be one (`join_groups`). Kinds without an area
+    are counted in `no_area`, and what cannot be read gets a line in `problems`."""
+    grouped: list[GroupedShape] = []
     for number, shape in enumerate(shapes, start=1):
         if shape.tag in _NO_AREA:
             no_area[f"{shape.tag} {shape.get('label')}"] += 1
@@ -49,21 +49,8 @@ def read_shapes(
             problems.append(f"{where}, shape {number} ({shape.tag} {label}): {error}")
             continue
         group = shape.get("group_id", "0")
-        position = len(objects)
-        if shape.tag == "polygon" and group != "0":
-            position = groups.setdefault((label, group), position)
-        if position < len(objects):
-            objects[position] = _join(objects[position], one_object)
-        else:
-            objects.append(one_object)
-    return objects
-
-
-def _join(one: AnnotatedObject, other: AnnotatedObject) -> AnnotatedObject:
-    outlines = (*one.outlines, *other.outlines)
-    return AnnotatedObject(
-        one.label, bounds(outlines), outlines, attributes={**other.attributes, **one.attributes}
-    )
+        grouped.append(GroupedShape(one_object, "" if group == "0" else group, shape.tag == "polygon"))
+    return join_groups(grouped)
 
 
 def _number(shape: Element, name: str, default: float | None = None) -> float:

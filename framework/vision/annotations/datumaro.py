@@ -8,20 +8,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from framework.core.errors import FormatError, InputError
 from framework.core.fields import is_number, read_list
 from framework.core.types import JSON
+from framework.vision.annotations.groups import GroupedShape, join_groups
 from framework.vision.annotations.image_index import ImageIndex
 from framework.vision.annotations.json_files import read_json_files
 from framework.vision.annotations.objects import (
     AnnotatedImage,
     AnnotatedObject,
     AnnotatedSet,
-    bounds,
     from_full_mask,
 )
 from framework.vision.annotations.shapes import box_object, ellipse_outline, outline_object, turn, turn_box
@@ -29,14 +28,6 @@ from framework.vision.dataset_files import abbreviate, decode_region, is_region,
 from framework.vision.image import read_size
 
 _KINDS = ("bbox", "rotated_bbox", "polygon", "ellipse", "mask")
-
-
-class _Shape(NamedTuple):
-    """An object, and the number of its group; 0 where it is in none."""
-
-    kind: str
-    group: int
-    read: AnnotatedObject
 
 
 def is_datumaro(data: object) -> bool:
@@ -52,7 +43,7 @@ def read_datumaro(source: Path, images: Path | None = None) -> AnnotatedSet:
     """The objects of a file, or of the files in `annotations` of a folder, each of which is a split by its name.
 
     Boxes are read, those that are turned (`rotated_bbox`, or the attribute `rotation` of CVAT) and ellipses as
-    outlines, polygons and masks; polygons of one group and one label are one object. Other kinds (labels, captions,
+    outlines, polygons and masks; those of one group may be one object (`join_groups`). Other kinds (labels, captions,
     points, lines, cuboids) have no area: they are counted in `problems`, as items without an image are. Crowds have
     `is_valid` False. Classes have the order of the labels.
 
@@ -149,7 +140,7 @@ def _read_item(
     skipped: Counter[str],
 ) -> tuple[AnnotatedObject, ...]:
     listed = item.get("annotations")
-    shapes: list[_Shape] = []
+    shapes: list[GroupedShape] = []
     for number, one in enumerate(listed if isinstance(listed, list) else [], start=1):
         kind = one.get("type") if isinstance(one, dict) else None
         if not isinstance(one, dict) or kind not in _KINDS:
@@ -162,27 +153,9 @@ def _read_item(
             text = error.problem if isinstance(error, InputError) else error
             problems.append(f"{where}, annotation {number} ({kind}): {text}")
             continue
-        shapes.append(_Shape(str(kind), group if isinstance(group, int) else 0, read))
-    return tuple(_join_groups(shapes))
-
-
-def _join_groups(shapes: list[_Shape]) -> list[AnnotatedObject]:
-    """The objects, of which polygons of one group and one label are one."""
-    objects: list[AnnotatedObject] = []
-    positions: dict[tuple[int, str], int] = {}
-    for kind, group, one in shapes:
-        key = group, one.label
-        if kind != "polygon" or group <= 0 or key not in positions:
-            if kind == "polygon":
-                positions[key] = len(objects)
-            objects.append(one)
-            continue
-        first = objects[positions[key]]
-        outlines = (*first.outlines, *one.outlines)
-        objects[positions[key]] = AnnotatedObject(
-            one.label, bounds(outlines), outlines, None, first.attributes, first.is_valid and one.is_valid
-        )
-    return objects
+        name = str(group) if isinstance(group, int) and group > 0 else ""
+        shapes.append(GroupedShape(read, name, kind == "polygon"))
+    return tuple(join_groups(shapes))
 
 
 def _read_shape(

@@ -16,6 +16,7 @@ from framework.vision.annotations.create_ml import is_create_ml, read_create_ml
 from framework.vision.annotations.cvat import read_cvat
 from framework.vision.annotations.datumaro import is_datumaro, read_datumaro
 from framework.vision.annotations.dota import find_dota, read_dota
+from framework.vision.annotations.image_folder import is_image_folder, read_image_folder
 from framework.vision.annotations.json_files import holds, list_json_files
 from framework.vision.annotations.kitti import find_kitti, read_kitti
 from framework.vision.annotations.label_studio import (
@@ -47,6 +48,7 @@ Format = Literal[
     "datumaro",
     "vott",
     "createml",
+    "imagefolder",
 ]
 _JSON: Mapping[Format, Callable[[object], bool]] = {
     "via": is_via,
@@ -93,7 +95,8 @@ def detect_format(source: Path) -> Format:
         where=source,
         received="a folder" if source.is_dir() else "a file" if source.is_file() else "nothing at this path",
         allowed="a data.yaml or folder of YOLO, an .xml of CVAT, a .json of COCO, VIA, Label Studio, "
-        "Datumaro, VoTT or Create ML, a folder of VOC, labelme, DOTA or KITTI, or a .csv of boxes",
+        "Datumaro, VoTT or Create ML, a folder of VOC, labelme, DOTA, KITTI or "
+        "Hugging Face's metadata.jsonl, or a .csv of boxes",
         fix=f"name the format with --from; the current folder is {Path.cwd()}",
     )
 
@@ -108,6 +111,8 @@ def _format_of_folder(folder: Path) -> Format | None:
     for kind, is_kind in _JSON.items():
         if next(list_json_files(folder, is_kind), None) is not None:
             return kind
+    if is_image_folder(folder):
+        return "imagefolder"
     if find_kitti(folder) is not None:
         return "kitti"
     if find_dota(folder) is not None:
@@ -224,4 +229,5 @@ _READERS: Mapping[Format, Callable[[Path, Path | None], AnnotatedSet]] = {
     "datumaro": read_datumaro,
     "vott": read_vott,
     "createml": read_create_ml,
+    "imagefolder": read_image_folder,
 }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
@@ -14,12 +15,15 @@ import numpy as np
 
 from framework.core.disk import walk_files
 from framework.core.errors import FormatError, InputError
+from framework.vision import image as vision_image
+from framework.vision.annotations.groups import GroupedShape, join_groups
 from framework.vision.annotations.objects import (
     SUBSETS,
     AnnotatedImage,
     AnnotatedObject,
     AnnotatedSet,
     bounds,
+    from_full_mask,
 )
 from framework.vision.annotations.xml_files import read_xml
 from framework.vision.image import list_images
@@ -40,9 +44,9 @@ def is_labelme_xml(root: Element) -> bool:
 def read_labelme_xml(folder: Path, images_folder: Path | None = None) -> AnnotatedSet:
     """The images of a folder with XML files beside them, or in `Annotations` with the images in `Images`.
 
-    Shapes of the type bounding_box are boxes, others outlines. Deleted objects, and those that a file of pixels tells,
-    are left out and counted in `problems`. Classes are the sorted names of the objects; a folder named train, val or
-    test is a split.
+    Shapes of the type bounding_box are boxes, others outlines; a mask is the file that the object names, in `Masks` or
+    beside the XML file. Parts of one object may be one object (`join_groups`). Deleted objects are left out and
+    counted in `problems`. Classes are the sorted names of the objects; a folder named train, val or test is a split.
 
     Raises:
         InputError: there is no XML file, or no image of one. FormatError: a file is not of this format.
@@ -61,7 +65,8 @@ def read_labelme_xml(folder: Path, images_folder: Path | None = None) -> Annotat
     for xml in sorted(Path(name) for name in walk_files(xmls) if name.endswith(".xml")):
         stem = xml.relative_to(xmls).with_suffix("")
         path = by_stem.get(stem) or by_stem.get(Path(stem.name)) or images / stem.with_suffix(".jpg")
-        objects, size_hw = _read_file(xml, skipped, problems)
+        masks = (folder / "Masks" / stem.parent, xml.parent / "Masks", xml.parent)
+        objects, size_hw = _read_file(xml, masks, skipped, problems)
         split = SUBSETS.get(stem.parts[0].lower(), "") if len(stem.parts) > 1 else ""
         name = path.relative_to(images).as_posix()
         read.append(AnnotatedImage(path, name, size_hw, objects, split))
@@ -73,7 +78,7 @@ def read_labelme_xml(folder: Path, images_folder: Path | None = None) -> Annotat
 
 
 def _read_file(
-    xml: Path, skipped: Counter[str], problems: list[str]
+    xml: Path, masks: Sequence[Path], skipped: Counter[str], problems: list[str]
 ) -> tuple[tuple[AnnotatedObject, ...], tuple[int, int] | None]:
     root = read_xml(xml)
     if not is_labelme_xml(root) and root.find("object") is not None:
@@ -83,28 +88,45 @@ def _read_file(
             received=f"<{root.tag}>",
             allowed="<annotation> with <polygon> in its objects",
         )
-    objects = []
+    shapes = []
     for number, entry in enumerate(root.findall("object"), start=1):
         if (entry.findtext("deleted") or "0").strip() == "1":
             skipped["an object that is marked as deleted"] += 1
             continue
-        polygon = entry.find("polygon")
-        if polygon is None:
-            skipped["an object without a polygon (masks of pixels are not read)"] += 1
-            continue
         try:
-            objects.append(_read_object(entry, polygon))
-        except ValueError as error:
+            one = _read_object(entry, masks)
+        except (ValueError, InputError) as error:
             problems.append(f"{xml}, object {number}: {error}")
+            continue
+        shapes.append(
+            GroupedShape(one, _find_group(entry), entry.find("polygon") is not None and not _is_box(entry))
+        )
     height, width = (_length(root.findtext(f"imagesize/{side}")) for side in ("nrows", "ncols"))
-    return tuple(objects), (height, width) if height and width else None
+    return tuple(join_groups(shapes)), (height, width) if height and width else None
 
 
-def _read_object(entry: Element, polygon: Element) -> AnnotatedObject:
-    """Raises: ValueError, where it has no name, or no area."""
+def _find_group(entry: Element) -> str:
+    """The id of the object whose parts are one group; "" where it has none."""
+    if whole := (entry.findtext("parts/ispartof") or "").strip():
+        return whole
+    has_parts = bool((entry.findtext("parts/hasparts") or "").strip())
+    return (entry.findtext("id") or "").strip() if has_parts else ""
+
+
+def _is_box(entry: Element) -> bool:
+    return (entry.findtext("type") or "").strip() == "bounding_box"
+
+
+def _read_object(entry: Element, masks: Sequence[Path]) -> AnnotatedObject:
+    """Raises: ValueError, where it has no name, or no area. InputError: its mask cannot be read."""
     label = (entry.findtext("name") or "").strip()
     if not label:
         raise ValueError("no name")
+    occluded = (entry.findtext("occluded") or "").strip().lower() == "yes"
+    attributes = {"occluded": "1"} if occluded else {}
+    polygon = entry.find("polygon")
+    if polygon is None:
+        return from_full_mask(label, _read_mask(entry, label, masks), attributes)
     points = [
         [float(point.findtext(side) or "nan") for side in ("x", "y")] for point in polygon.findall("pt")
     ]
@@ -114,11 +136,26 @@ def _read_object(entry: Element, polygon: Element) -> AnnotatedObject:
     box = bounds([outline])
     if box[2] <= box[0] or box[3] <= box[1]:
         raise ValueError(f"{label}: no area")
-    is_box = (entry.findtext("type") or "").strip() == "bounding_box"
-    occluded = (entry.findtext("occluded") or "").strip().lower() == "yes"
-    return AnnotatedObject(
-        label, box, () if is_box else (outline,), attributes={"occluded": "1"} if occluded else {}
-    )
+    return AnnotatedObject(label, box, () if _is_box(entry) else (outline,), attributes=attributes)
+
+
+def _read_mask(entry: Element, label: str, folders: Sequence[Path]) -> np.ndarray:
+    """[H, W] bool: what is neither black nor transparent in the file of an object's pixels."""
+    name = (entry.findtext("segm/mask") or "").strip()
+    if not name:
+        raise ValueError(f"{label}: neither a polygon nor a mask")
+    path = next((one / name for one in folders if (one / name).is_file()), None)
+    if path is None or Path(name).name != name:
+        raise ValueError(f"{label}: there is no mask {name} in Masks")
+    contents, where = vision_image.read_bytes(path, "mask")
+    try:
+        rgba = np.asarray(vision_image.open_header(contents, where).convert("RGBA"))
+    except OSError as error:
+        raise vision_image.damage_error(contents, where, error) from error
+    mask = (rgba[..., :3].max(axis=2) > 0) & (rgba[..., 3] > 0)
+    if not mask.any():
+        raise ValueError(f"{label}: the mask {name} has no pixel")
+    return mask
 
 
 def _length(text: str | None) -> int:

@@ -333,6 +333,16 @@ def test_another_type_keeps_the_keys_that_fit_it(tmp_path: Path, caplog: pytest.
     assert load(file).plain()["optim"] == {"type": "SGD", "learning_rate": 0.1}
 
 
+@pytest.mark.parametrize("kind", ["AnnotatedMasks", "CvatMasks"])
+def test_the_folder_of_a_recipe_is_not_that_of_another_format(tmp_path: Path, kind: str) -> None:
+    text = "domain: segmentation\ndata: {train: {dataset: {type: MaskFolder, root: a, images: image, masks: label}}}\n"
+    path = write(tmp_path / "a.yml", text)
+    change = f"data.train.dataset.type={kind}"
+    assert load(path, [change]).plain()["data"]["train"]["dataset"] == {"type": kind, "root": "a"}
+    given = load(path, [change, "data.train.dataset.images=b"]).plain()["data"]["train"]["dataset"]
+    assert given == {"type": kind, "root": "a", "images": "b"}
+
+
 def test_a_key_of_the_command_line_is_not_left_out(tmp_path: Path) -> None:
     path = write(tmp_path / "a.yml", DETECTION)
     for texts in (["optim.momentun=0.5", "optim.type=SGD"], ["optim.type=SGD", "optim.momentun=0.5"]):

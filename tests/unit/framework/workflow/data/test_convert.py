@@ -17,6 +17,7 @@ from detection.data.voc import VocDetection
 from framework.commands.data import main
 from framework.core.errors import InputError
 from framework.vision import image
+from framework.vision.annotations.labelme_xml import read_labelme_xml
 from framework.vision.video import VideoWriter
 from framework.workflow.data.convert import Target, convert_data, detect_format
 from segmentation.data.annotated import CvatMasks, YoloMasks
@@ -531,9 +532,37 @@ def test_the_xml_of_labelme(tmp_path: Path) -> None:
     (tmp_path / "a.xml").write_text(f"<annotation>{objects}{mask}{size}</annotation>", encoding="utf-8")
     report = convert_data(tmp_path, tmp_path / "out", "cvat")
     assert report.source_format == "labelme" and report.counts == {"dog": 2}
-    assert "marked as deleted" in str(report) and "masks of pixels are not read" in str(report)
+    assert "marked as deleted" in str(report) and "there is no mask m.png" in str(report)
     read = (tmp_path / "out/annotations.xml").read_text(encoding="utf-8")
     assert read.count("<polygon") == 1 and read.count("<box") == 1
+
+
+def test_masks_and_parts_of_the_xml_of_labelme(tmp_path: Path) -> None:
+    """As Datumaro writes them: a mask in a file with transparent pixels; an outline and the box around it."""
+    image.write(tmp_path / "Images/val/a.jpg", np.full((50, 100, 3), 90, np.uint8))
+    pixels = np.zeros((50, 100, 4), np.uint8)
+    pixels[5:25, 10:30] = 255, 203, 0, 153
+    (tmp_path / "Masks/val").mkdir(parents=True)
+    Image.fromarray(pixels).save(tmp_path / "Masks/val/m.png")
+    parts = "<id>{}</id><parts><hasparts>{}</hasparts><ispartof>{}</ispartof></parts>"
+    points = "".join(f"<pt><x>{x}</x><y>{y}</y></pt>" for x, y in ((40, 5), (60, 5), (60, 25)))
+    corners = "".join(f"<pt><x>{x}</x><y>{y}</y></pt>" for x, y in ((40, 5), (60, 5), (60, 25), (40, 25)))
+    objects = (
+        "<segm><mask>m.png</mask></segm>",
+        f"{parts.format(1, 2, '')}<polygon>{points}</polygon>",
+        f"{parts.format(2, '', 1)}<type>bounding_box</type><polygon>{corners}</polygon>",
+        f"{parts.format(3, '', '')}<type>bounding_box</type><polygon>{corners}</polygon>",
+        "<segm><mask>../val/m.png</mask></segm>",
+    )
+    xml = "".join(f"<object><name>dog</name>{one}</object>" for one in objects)
+    (tmp_path / "Annotations/val").mkdir(parents=True)
+    (tmp_path / "Annotations/val/a.xml").write_text(f"<annotation>{xml}</annotation>", encoding="utf-8")
+    read = read_labelme_xml(tmp_path)
+    found = [(one.box, one.has_shape) for one in read.images[0].objects]
+    box = (40.0, 5.0, 60.0, 25.0)
+    assert found == [((10, 5, 30, 25), True), (box, True), (box, False)]
+    assert (read.images[0].objects[0].fill((50, 100)) == (pixels[..., 3] > 0)).all()
+    assert len(read.problems) == 1 and "there is no mask ../val/m.png" in read.problems[0]
 
 
 def test_what_cannot_be_converted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
