@@ -49,12 +49,12 @@ def score_files(truth: Path, tracked: Path) -> dict[str, JSON]:
     """
     pairs = _pair_files(find_labels(truth), tracked)
     scores = {name: _score_pair(labels, tracks) for name, (labels, tracks) in pairs.items()}
-    found: dict[str, JSON] = dict(
+    summary: dict[str, JSON] = dict(
         _describe(total(mot for mot, _ in scores.values()), total_hota(hota for _, hota in scores.values()))
     )
     if len(scores) > 1:
-        found["sequences"] = {name: dict(_describe(*both)) for name, both in scores.items()}
-    return found
+        summary["sequences"] = {name: dict(_describe(*both)) for name, both in scores.items()}
+    return summary
 
 
 def find_labels(truth: Path) -> dict[str, Path]:
@@ -131,7 +131,7 @@ def leave_out_distracted(labels: Mapping[int, FrameLabels], tracks: Tracks) -> T
     from scipy.optimize import linear_sum_assignment  # as in bytetrack.py
 
     check_ids(tracks, "the tracks")
-    kept: dict[int, FrameTracks] = {}
+    remaining: dict[int, FrameTracks] = {}
     for frame, (ids, boxes, scores) in tracks.items():
         one = labels.get(frame)
         keep = np.ones(len(ids), bool)
@@ -140,8 +140,8 @@ def leave_out_distracted(labels: Mapping[int, FrameLabels], tracks: Tracks) -> T
             overlap[overlap < _LEAST_IOU] = 0
             rows, columns = linear_sum_assignment(overlap, maximize=True)
             keep[columns[one.distracts[rows] & (overlap[rows, columns] > 0)]] = False
-        kept[frame] = FrameTracks(ids[keep], boxes[keep], scores[keep])
-    return kept
+        remaining[frame] = FrameTracks(ids[keep], boxes[keep], scores[keep])
+    return remaining
 
 
 def _describe(mot: MotScores, hota: HotaScores) -> dict[str, float]:

@@ -111,7 +111,7 @@ class GraphEngine:
             n: to_kernel_layout(np.asarray(w)) if n in self._prepared_kernels else w
             for n, w in self._prepared.items()
         }
-        self._weights = self._place((params, buffers, prepared))
+        self._weights = self._to_device((params, buffers, prepared))
         self._shapes: set[tuple] = set()
         self._growing: frozenset[int] = frozenset()
         self._guard = threading.Lock()
@@ -245,7 +245,7 @@ class GraphEngine:
             )
         arrays = {name: self._array(name, inputs[name]) for name in self.inputs}
         text = {name: array for name, array in arrays.items() if array.dtype.kind == "U"}
-        placed = self._place({n: array for n, array in arrays.items() if n not in text})
+        placed = self._to_device({n: array for n, array in arrays.items() if n not in text})
         while self._is_compiled:
             head, tail, held, chains = self._programs
             try:
@@ -266,7 +266,7 @@ class GraphEngine:
         every = range(len(self._layer.program.nodes))
         return self._layer.run_nodes(every, placed | text, tuple(self.outputs), in_doubles=True)
 
-    def _place(self, arrays: PyTree) -> PyTree:
+    def _to_device(self, arrays: PyTree) -> PyTree:
         """Arrays on the device, those of 64 bits as they are."""
         with jax.enable_x64(True):
             return jax.device_put(arrays, self.device)

@@ -140,5 +140,5 @@ def not_finite(error: Exception, where: str) -> NonFiniteError:
     """One of NOT_FINITE as the error of FLAGS_check_nan_inf."""
     if isinstance(error, NonFiniteError):
         return error
-    found = " ".join(map(str, error.args)).partition(". ")[0]
-    return NonFiniteError("There are NAN or INF in a result", where=where, received=found)
+    text = " ".join(map(str, error.args)).partition(". ")[0]
+    return NonFiniteError("There are NAN or INF in a result", where=where, received=text)

@@ -377,8 +377,8 @@ def _with_old_shape(writer: OperatorWriter, op: CallOp, op_type: str, **attribut
 @form_of("reshape")
 def _reshape(writer: OperatorWriter, op: CallOp) -> None:
     sizes = list(cast("Sequence[int]", op.attrs["shape"]))
-    known = op.outputs[0].shape
-    require(all(size in (free, -1, 0) for size, free in zip(sizes, known, strict=True)), op)
+    shape = op.outputs[0].shape
+    require(all(size in (free, -1, 0) for size, free in zip(sizes, shape, strict=True)), op)
     _with_old_shape(writer, op, "reshape2", shape=sizes)
 
 
@@ -427,9 +427,9 @@ def _split(writer: OperatorWriter, op: CallOp) -> None:
 @form_of("expand")
 def _expand(writer: OperatorWriter, op: CallOp) -> None:
     sizes = list(cast("Sequence[int]", op.attrs["shape"]))
-    known = op.outputs[0].shape
-    require(len(sizes) == len(known), op)
-    sizes = [-1 if free == -1 else size for size, free in zip(sizes, known)]
+    shape = op.outputs[0].shape
+    require(len(sizes) == len(shape), op)
+    sizes = [-1 if free == -1 else size for size, free in zip(sizes, shape)]
     write_copy(writer, op, fixed={"shape": sizes})
 
 

@@ -12,12 +12,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from framework.core.errors import FormatError, InputError, OarError, TraceError
 from framework.core.process import cpu_limit
+from framework.core.types import JSON
 from framework.export import Artifact, TensorSpec
 from framework.export.artifact import ONNX, StoredFiles, check_output
 from framework.export.formats.onnx.check import example_inputs, trial_sizes
@@ -108,9 +108,9 @@ class Conversion:
             self._write_onnx(output)
             return []
         digest = hashlib.sha256(self.source.data).hexdigest()
-        config: dict[str, Any] = {
+        config: dict[str, JSON] = {
             "name": output.name,
-            "inputs": list(self.inputs),
+            "inputs": [*self.inputs],
             "outputs": [spec.name for spec in self.graph.outputs],
             "provenance": {"graph": Path(self.source.name).name, "sha256": digest},
         }
@@ -124,7 +124,7 @@ class Conversion:
             times = measure_engines(self, Path(folder) / ONNX)
             names = [one.engine for one in times if one.agrees]
             if names[0] != "xla":
-                config["engines"] = {"cpu": names[: names.index("xla") + 1]}
+                config["engines"] = {"cpu": [*names[: names.index("xla") + 1]]}
             artifact.formats = (StoredFiles(tuple(files)),)
             artifact.save(output)
         return times

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -60,7 +59,7 @@ def _stanh(a: Arguments) -> Item:
 # -- linear algebra --------------------------------------------------------------------------------------------------
 
 
-def _linear(function: Callable[..., Any], *slots: str) -> Callable[[Arguments], Item]:
+def _linear(function: Callable[..., jax.Array], *slots: str) -> Callable[[Arguments], Item]:
     def rule(a: Arguments) -> Item:
         return Value.of(function(*(a.array(slot) for slot in slots)))
 
@@ -108,8 +107,8 @@ def _matrix_power(a: Arguments) -> Item:
 
 @operator("svd")
 def _svd(a: Arguments) -> dict[str, Item]:
-    parts = jnp.linalg.svd(a.array("X"), full_matrices=bool(a.attr("full_matrices", False)))
-    return {slot: Value.of(array) for slot, array in zip(("U", "S", "VH"), parts, strict=True)}
+    matrices = jnp.linalg.svd(a.array("X"), full_matrices=bool(a.attr("full_matrices", False)))
+    return {slot: Value.of(array) for slot, array in zip(("U", "S", "VH"), matrices, strict=True)}
 
 
 @operator("eigh")
@@ -173,24 +172,24 @@ def _diag_embed(a: Arguments) -> Item:
 # -- comparing and rearranging whole arrays --------------------------------------------------------------------------
 
 
-def _tolerance(a: Arguments) -> dict[str, Any]:
-    """Paddle keeps the numbers as text, or as inputs."""
-    limits = {
-        name: float(np.asarray(given) if (given := a.get(slot)) is not None else a.attr(name, default))
+def _tolerance(a: Arguments) -> tuple[float, float, bool]:
+    """rtol, atol, and whether NaN equals NaN: Paddle keeps the numbers as text, or as inputs."""
+    rtol, atol = (
+        float(np.asarray(limit) if (limit := a.get(slot)) is not None else a.attr(name, default))
         for name, slot, default in (("rtol", "Rtol", 1e-5), ("atol", "Atol", 1e-8))
-    }
-    return {**limits, "equal_nan": bool(a.attr("equal_nan", False))}
+    )
+    return rtol, atol, bool(a.attr("equal_nan", False))
 
 
 @operator("allclose")
 def _allclose(a: Arguments) -> Item:
-    return Value.of(jnp.allclose(a.array("Input"), a.array("Other"), **_tolerance(a)))
+    return Value.of(jnp.allclose(a.array("Input"), a.array("Other"), *_tolerance(a)))
 
 
 @operator("isclose")
 def _isclose(a: Arguments) -> Item:
     limits = _tolerance(a)
-    return a.elementwise(lambda x, y: jnp.isclose(x, y, **limits), a["Input"], a["Other"])
+    return a.elementwise(lambda x, y: jnp.isclose(x, y, *limits), a["Input"], a["Other"])
 
 
 @operator("equal_all")

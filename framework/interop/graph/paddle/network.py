@@ -207,24 +207,24 @@ def _deformable(a: Arguments) -> Item:
 
 
 @operator("max_pool2d_with_index")
-def _pool_with_places(a: Arguments) -> dict[str, Item]:
+def _pool_with_indices(a: Arguments) -> dict[str, Item]:
     """The maxima, and where each stands in the flattened image."""
     x, size = a.images(a.value("X")).channels_last(), a.dims("ksize", "KernelSize")
     if a.attr("global_pooling", False) or a.attr("adaptive", False):
-        _, places = F.adaptive_max_pool2d(x, [1, 1] if a.attr("global_pooling", False) else size, True)
+        _, indices = F.adaptive_max_pool2d(x, [1, 1] if a.attr("global_pooling", False) else size, True)
     else:
         edges = edges_of(a, 2)
         padding = [(edges[0], edges[2]), (edges[1], edges[3])]
         ceil = bool(a.attr("ceil_mode", False))
-        _, places = F.max_pool2d(x, size, a.ints("strides", [1, 1]), padding, True, ceil)
-    return {"Out": _pool(a), "Mask": a.as_given(Value(places, channels_last(4)))}
+        _, indices = F.max_pool2d(x, size, a.ints("strides", [1, 1]), padding, True, ceil)
+    return {"Out": _pool(a), "Mask": a.as_given(Value(indices, channels_last(4)))}
 
 
 @operator("unpool")
 def _unpool(a: Arguments) -> Item:
-    x, places = (a.images(a.value(slot)).channels_last() for slot in ("X", "Indices"))
+    x, indices = (a.images(a.value(slot)).channels_last() for slot in ("X", "Indices"))
     size = a.dims("output_size", "OutputSize")
-    return a.as_given(Value(F.max_unpool2d(x, places, a.ints("ksize"), output_size=size), channels_last(4)))
+    return a.as_given(Value(F.max_unpool2d(x, indices, a.ints("ksize"), output_size=size), channels_last(4)))
 
 
 @operator("pool2d")

@@ -31,18 +31,18 @@ def _edges(padding: Padding, axes: int, data_format: str) -> str | tuple[int, ..
     return pads
 
 
-def _output_padding(given: Size, strides: tuple[int, ...], dilations: tuple[int, ...]) -> tuple[int, ...]:
+def _output_padding(padding: Size, strides: tuple[int, ...], dilations: tuple[int, ...]) -> tuple[int, ...]:
     """Rows behind the output for each axis.
 
     Raises:
         ShapeError: there are more than a stride leaves open.
     """
-    extra = per_axis(given, len(strides), "output_padding")
+    extra = per_axis(padding, len(strides), "output_padding")
     most = [max(pair) for pair in zip(strides, dilations, strict=True)]
     if any(not 0 <= n < limit for n, limit in zip(extra, most, strict=True)):
         raise ShapeError(
             "output_padding is more than stride and dilation leave open",
-            received=f"output_padding {given}, stride {strides}, dilation {dilations}",
+            received=f"output_padding {padding}, stride {strides}, dilation {dilations}",
             allowed="numbers from 0, below the stride or the dilation",
         )
     return extra

@@ -22,10 +22,10 @@ def is_last(data_format: str, where: str = "data_format", axes: int | None = Non
     Raises:
         ShapeError: there is no such format.
     """
-    known = [name for name in _FIRST + _LAST if axes is None or len(name) == axes + 2]
-    if data_format not in known:
+    formats = [name for name in _FIRST + _LAST if axes is None or len(name) == axes + 2]
+    if data_format not in formats:
         raise ShapeError(
-            "unknown data format", where=where, received=repr(data_format), allowed=", ".join(known)
+            "unknown data format", where=where, received=repr(data_format), allowed=", ".join(formats)
         )
     return data_format in _LAST
 
@@ -52,23 +52,23 @@ def edges(padding: Any, axes: int, data_format: str) -> str | tuple[int, ...]:
         return padding.upper()
     if isinstance(padding, int):
         return (padding,) * (2 * axes)
-    given = list(padding)
-    if given and isinstance(given[0], Sequence):
-        if len(given) == axes + 2:
-            given = given[1:-1] if last else given[2:]
+    numbers = list(padding)
+    if numbers and isinstance(numbers[0], Sequence):
+        if len(numbers) == axes + 2:
+            numbers = numbers[1:-1] if last else numbers[2:]
         # Anything but pairs fits nothing.
-        given = [number for pair in given for number in pair] if all(len(p) == 2 for p in given) else []
-    if len(given) == 1:
-        given *= 2 * axes
-    elif len(given) == axes:
-        given = [number for number in given for _ in range(2)]
-    if len(given) != 2 * axes:
+        numbers = [number for pair in numbers for number in pair] if all(len(p) == 2 for p in numbers) else []
+    if len(numbers) == 1:
+        numbers *= 2 * axes
+    elif len(numbers) == axes:
+        numbers = [number for number in numbers for _ in range(2)]
+    if len(numbers) != 2 * axes:
         raise ShapeError(
             "padding does not fit the spatial axes",
             received=padding,
             allowed=f"p, {axes} or {2 * axes} numbers, {axes} or {axes + 2} pairs, 'SAME', 'VALID'",
         )
-    return tuple(int(number) for number in given)
+    return tuple(int(number) for number in numbers)
 
 
 def same_edges(size: Sequence[int], kernel: Sequence[int], stride: Sequence[int]) -> tuple[int, ...]:
