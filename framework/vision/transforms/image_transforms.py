@@ -165,27 +165,35 @@ class RandomCrop(BaseTransform):
     def _apply_image(self, img: ImageLike) -> ImageLike:
         if self.padding is not None:
             img = F.pad(img, self.padding, self.fill, self.padding_mode)
-        lack_h, lack_w = self._lack(img)
+        lack_h, lack_w = self._lack(img, self.size)
         if self.pad_if_needed and lack_w > 0:
             img = F.pad(img, (lack_w, 0), self.fill, self.padding_mode)
         if self.pad_if_needed and lack_h > 0:
             img = F.pad(img, (0, lack_h), self.fill, self.padding_mode)
-        lack_h, lack_w = self._lack(img)
+        return F.crop(img, *self._get_param(img, self.size))
+
+    def _get_param(self, img: ImageLike, output_size: Sequence[int]) -> tuple[int, int, int, int]:
+        """(top, left, height, width) of a part that is drawn: programs call it to cut an image and its labels alike.
+
+        Raises:
+            ShapeError: the image is smaller.
+        """
+        lack_h, lack_w = self._lack(img, output_size)
         if lack_h > 0 or lack_w > 0:
             raise ShapeError(
                 "the image is smaller than the part that is to be cut out",
                 where="RandomCrop",
                 received=F.image_size(img),
-                allowed=f"at least {self.size}",
+                allowed=f"at least {tuple(output_size)}",
                 fix="give pad_if_needed=True, or scale the image first",
             )
         rng = host_rng()
         top, left = int(rng.integers(-lack_h + 1)), int(rng.integers(-lack_w + 1))
-        return F.crop(img, top, left, *self.size)
+        return top, left, output_size[0], output_size[1]
 
-    def _lack(self, img: ImageLike) -> tuple[int, int]:
+    def _lack(self, img: ImageLike, output_size: Sequence[int]) -> tuple[int, int]:
         height, width = F.image_size(F.check_image(img, "RandomCrop"))
-        return self.size[0] - height, self.size[1] - width
+        return output_size[0] - height, output_size[1] - width
 
 
 class RandomResizedCrop(BaseTransform):

@@ -6,7 +6,7 @@ The pixels are the core's; `tensor_backend` has what the core's functions do wit
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -32,7 +32,6 @@ def _is_tensor_image(img: ImageOrTensor) -> bool:
 
 resize = core.resize
 pad = core.pad
-crop = core.crop
 center_crop = core.center_crop
 hflip = core.hflip
 vflip = core.vflip
@@ -44,6 +43,18 @@ affine = core.affine
 rotate = core.rotate
 perspective = core.perspective
 to_grayscale = core.to_grayscale
+
+
+def crop(img: ImageOrTensor, top: int, left: int, height: int, width: int) -> ImageOrTensor:
+    """The part of the image. What lies beyond an array or a Tensor on the right or below is left out, as in Paddle;
+    beyond a PIL image it is black.
+
+    Raises:
+        ShapeError: the part of an array begins outside of it.
+    """
+    if isinstance(img, np.ndarray):
+        height, width = min(height, img.shape[0] - top), min(width, img.shape[1] - left)
+    return core.crop(cast(core.ImageLike, img), top, left, height, width)
 
 
 def to_tensor(pic: ImageOrTensor, data_format: str = "CHW") -> Tensor:

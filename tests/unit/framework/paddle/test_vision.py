@@ -30,6 +30,17 @@ def test_to_tensor_puts_channels_first() -> None:
     assert T.to_tensor(PIXELS, "HWC").shape == [6, 8, 3]
 
 
+def test_parts_end_with_the_image_and_are_drawn_for_labels_too() -> None:
+    """As in Paddle 2.6.2; d2l cuts an image and its labels so."""
+    np.testing.assert_array_equal(T.crop(PIXELS, 4, 2, 320, 480), PIXELS[4:, 2:])
+    with pytest.raises(ShapeError):
+        T.crop(PIXELS, 6, 0, 2, 2)
+    labels = PIXELS[..., 0]
+    part = T.RandomCrop((3, 4))._get_param(img=PIXELS, output_size=(3, 4))
+    assert part[2:] == (3, 4) and 0 <= part[0] <= 3 and 0 <= part[1] <= 4
+    np.testing.assert_array_equal(T.crop(PIXELS, *part)[..., 0], T.crop(labels, *part))
+
+
 def test_one_number_normalizes_to_three_channels() -> None:
     """As in Paddle 2.6.2, also a gray image, whatever its form."""
     gray = PIXELS[..., 0]
