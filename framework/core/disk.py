@@ -120,6 +120,22 @@ def _disk_error(path: Path, number: int | None, reason: str, needed: int | None)
     return error
 
 
+def check_writable(folder: Path) -> None:
+    """Look whether `folder` could be made and written to, before what is to be written there is computed.
+
+    Raises:
+        DiskError: a file stands in its way, or this user may not write there.
+    """
+    with disk_errors(folder):
+        for there in (folder, *folder.absolute().parents):
+            if there.is_dir():
+                if not os.access(there, os.W_OK | os.X_OK):
+                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+                return
+            if os.path.lexists(there):
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+
+
 def free_bytes(path: Path) -> int | None:
     """Bytes left on the disk of `path`, which need not be there; None where the system does not say."""
     for folder in (path, *path.absolute().parents):

@@ -2,7 +2,8 @@
 
 Both folders change their names at once where the system can do that (Linux, macOS). Elsewhere the old one is moved away
 first, into the hidden folder that the new one was made in; where a process is killed between the two, `recover` moves
-it back.
+it back. The folder of a mount (a container's volume) keeps its name: there the hidden folder is in it, and what it
+holds is moved, entry by entry.
 """
 
 from __future__ import annotations
@@ -26,18 +27,22 @@ _CONTENT = {_OLD, _NEW, _LOCK, _TARGET}
 _FOLDER = re.compile(r"\.(?P<name>.+)\.(?:[0-9a-f]{12}|[a-z0-9_]{8})")
 _FILE = re.compile(r"\..{1,32}\.[0-9a-f]{12}(?:\.\w{1,12})?")
 STALE_SECONDS = 3600.0
+OF_THE_FILE_SYSTEM = "lost+found"
+"""A folder that volumes begin with."""
 _AT_FDCWD, _EXCHANGE = -100, 2  # of renameat2 and renamex_np alike
 
 
 @contextlib.contextmanager
 def work_folder(path: Path) -> Iterator[Path]:
-    """A hidden folder beside `path` for what is to take its name, as `new`; it is removed at the end.
+    """A hidden folder beside `path`, or in it where it is a mount, for what is to take its name, as `new`; it is
+    removed at the end.
 
     What processes left there that were killed is removed before.
     """
-    remove_leftovers(path.parent.resolve())
+    parent = folder_around(path)
+    remove_leftovers(parent.resolve())
     recover(path)
-    work = path.with_name(f".{path.name[:32]}.{secrets.token_hex(6)}")
+    work = parent / f".{path.name[:32]}.{secrets.token_hex(6)}"
     work.mkdir()
     try:
         with (work / _LOCK).open("wb") as lock:
@@ -60,6 +65,9 @@ def fresh_folder(path: Path) -> Iterator[Path]:
 def put_in_place(work: Path, path: Path) -> None:
     """`work`/new takes the name `path`; what is there is then in `work`. Raises: OSError, and nothing has changed."""
     fresh, old = work / _NEW, work / _OLD
+    if work.parent == path:
+        _move_entries(work)
+        return
     if not os.path.lexists(path):
         with contextlib.suppress(OSError):  # another process was faster
             os.replace(fresh, path)
@@ -81,6 +89,29 @@ def put_in_place(work: Path, path: Path) -> None:
             return
         os.replace(old, path)
         raise
+
+
+def _move_entries(work: Path) -> None:
+    """What is in `work`/new takes the place of what is around `work`, which is then in `work`/old."""
+    fresh, old, folder = work / _NEW, work / _OLD, work.parent
+    old.mkdir()
+    before = [entry.name for entry in folder.iterdir() if entry.name not in (work.name, OF_THE_FILE_SYSTEM)]
+    after = [entry.name for entry in fresh.iterdir()]
+    moves = [(folder / name, old / name) for name in before] + [(fresh / n, folder / n) for n in after]
+    done = []
+    try:
+        for source, target in moves:
+            os.replace(source, target)
+            done.append((source, target))
+    except OSError:
+        for source, target in reversed(done):
+            os.replace(target, source)
+        raise
+
+
+def folder_around(path: Path) -> Path:
+    """Where what is to take the name `path` is made: the folder that it is in, or itself where it is a mount."""
+    return path if os.path.ismount(path) else path.parent
 
 
 def recover(path: Path) -> bool:

@@ -34,12 +34,19 @@ from framework.config.bind import bind, spell
 from framework.config.tree import Tree, from_plain, parse
 from framework.core.bounded import DATASET, SETTINGS, decode, read_bytes, read_text
 from framework.core.compilation import jax_version
-from framework.core.disk import disk_errors, sha256_of
+from framework.core.disk import check_writable, disk_errors, sha256_of
 from framework.core.errors import ConfigError, FormatError
 from framework.core.lazy import LazyModule
 from framework.core.transform import SampleT, Transform
 from framework.core.types import JSON
-from framework.core.whole_folder import put_in_place, recover, work_folder
+from framework.core.whole_folder import (
+    OF_THE_FILE_SYSTEM,
+    folder_around,
+    put_in_place,
+    recover,
+    remove_leftovers,
+    work_folder,
+)
 from framework.export.foreign_program import check_calls
 from framework.export.program_bytes import Program, StoredProgram
 
@@ -491,7 +498,12 @@ def damaged_config(path: Path, error: ConfigError) -> FormatError:
 
 
 def check_output(folder: Path) -> None:
-    """Raises: FormatError, where an artifact written to `folder` would take the place of something else."""
+    """Look whether an artifact can be written to `folder`, before it is made.
+
+    Raises:
+        FormatError: it would take the place of something else. DiskError: it cannot be written.
+    """
+    remove_leftovers(folder.resolve())
     if foreign := _foreign(folder):
         raise FormatError(
             "the output folder holds something that is not part of an artifact",
@@ -500,13 +512,14 @@ def check_output(folder: Path) -> None:
             allowed="a new folder, an empty one, or an artifact to replace",
             fix="choose another folder, or move these files away",
         )
+    check_writable(folder_around(folder.absolute()))
 
 
 def _foreign(folder: Path) -> list[str]:
     """What stands at `folder` and would be lost if an artifact took its place, by name."""
     if not folder.is_dir():
         return [folder.name] if folder.exists() else []
-    names = sorted(path.name for path in folder.iterdir())
+    names = sorted({path.name for path in folder.iterdir()} - {OF_THE_FILE_SYSTEM})
     try:
         config = _read_config(folder).plain()
     except FormatError:

@@ -239,7 +239,7 @@ def test_the_results_have_no_place(artifact: Path, tmp_path: Path) -> None:
     taken.write_text("a file", encoding="utf-8")
     done = infer("--model_dir", artifact, "--image_file", RECEIPT, "--output_dir", taken)
     assert done.returncode == 2
-    assert done.stderr.startswith(f"error: {taken}: this cannot be written: File exists")
+    assert done.stderr.startswith(f"error: {taken}: a file stands where a folder is needed")
 
 
 def test_a_model_that_nobody_knows() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.util
+import itertools
 import math
 import statistics
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from framework.core.disk import scratch_folder
 from framework.core.errors import FormatError, InputError, OarError, TraceError
 from framework.core.process import cpu_limit
 from framework.core.types import JSON
@@ -119,12 +120,12 @@ class Conversion:
             artifact.save(output)
             return []
         check_output(output)  # before the time that follows
-        with tempfile.TemporaryDirectory() as folder:
-            files = self._write_onnx(Path(folder) / ONNX)
-            times = measure_engines(self, Path(folder) / ONNX)
-            names = [one.engine for one in times if one.agrees]
-            if names[0] != "xla":
-                config["engines"] = {"cpu": [*names[: names.index("xla") + 1]]}
+        with scratch_folder("oar-convert-") as folder:
+            files = self._write_onnx(folder / ONNX)
+            times = measure_engines(self, folder / ONNX)
+            agreeing = (one.engine for one in times if one.agrees)
+            if faster := list(itertools.takewhile(lambda name: name != "xla", agreeing)):
+                config["engines"] = {"cpu": [*faster, "xla"]}
             artifact.formats = (StoredFiles(tuple(files)),)
             artifact.save(output)
         return times

@@ -14,6 +14,7 @@ import pytest
 from framework.core import disk
 from framework.core.disk import (
     DiskError,
+    check_writable,
     disk_errors,
     free_bytes,
     scratch_folder,
@@ -71,6 +72,21 @@ def test_what_stands_in_the_way_is_said(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_text(encoding="utf-8") == "stays"
 
 
+def test_a_folder_is_looked_at_before_anything_is_computed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_writable(tmp_path)
+    check_writable(tmp_path / "a" / "b")
+    assert not os.listdir(tmp_path)
+    (tmp_path / "file").write_bytes(b"")
+    for path in (tmp_path / "file", tmp_path / "file" / "a" / "b"):
+        with pytest.raises(DiskError, match="a file stands where a folder is needed"):
+            check_writable(path)
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
+    with pytest.raises(DiskError, match="this may not be written here"):
+        check_writable(tmp_path / "a" / "b")
+
+
 @pytest.mark.skipif(os.name != "posix", reason="limits of a process")
 def test_a_file_above_the_limit_of_the_process_is_named(tmp_path: Path) -> None:
     import resource
@@ -116,7 +132,7 @@ def test_every_writer_says_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             write(tmp_path / name)
         assert not os.listdir(tmp_path)
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(DiskError, match=r"file.*cannot be written"):
+    with pytest.raises(DiskError, match=r"file.*a file stands where a folder is needed"):
         make_folder(tmp_path / "file" / "folder")
 
 

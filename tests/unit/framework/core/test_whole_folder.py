@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 from framework.core import whole_folder
-from framework.core.disk import whole_file
+from framework.core.disk import DiskError, whole_file
 from framework.core.disk import whole_folder as write_whole
 from framework.core.whole_folder import put_in_place, recover, remove_leftovers, work_folder
 from framework.export import Artifact, load_artifact
@@ -115,6 +116,57 @@ def test_a_folder_is_replaced_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPa
                 (fresh / text).write_text(text, encoding="utf-8")
             assert [path.name for path in (tmp_path / "a").iterdir()] == [text]
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.fixture
+def mount(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder whose name cannot be changed, as that of a container's volume."""
+    folder, rename = tmp_path / "volume", os.replace
+    (folder / "lost+found").mkdir(parents=True)
+
+    def replace(source: Path, target: Path) -> None:
+        if folder in (Path(source), Path(target)):
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+        rename(source, target)
+
+    monkeypatch.setattr(os.path, "ismount", lambda path: Path(path) == folder)
+    monkeypatch.setattr(whole_folder.os, "replace", replace)
+    monkeypatch.setattr(whole_folder, "_exchange", lambda one, other: False)
+    return folder
+
+
+def test_a_mount_keeps_its_name_and_has_the_new_content(mount: Path) -> None:
+    for names in (("a", "b"), ("b", "c")):
+        with write_whole(mount) as fresh:
+            for name in names:
+                (fresh / name).write_text(" ".join(names), encoding="utf-8")
+        assert sorted(os.listdir(mount)) == [*names, "lost+found"]
+        assert (mount / "b").read_text(encoding="utf-8") == " ".join(names)
+    assert os.listdir(mount.parent) == ["volume"]
+
+
+def test_a_mount_that_does_not_take_all_stays_as_it_was(mount: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (mount / "a").write_text("before", encoding="utf-8")
+    rename = whole_folder.os.replace
+
+    def replace(source: Path, target: Path) -> None:
+        if Path(target) == mount / "z":
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        rename(source, target)
+
+    monkeypatch.setattr(whole_folder.os, "replace", replace)
+    with pytest.raises(DiskError), write_whole(mount) as fresh:
+        for name in ("a", "z"):
+            (fresh / name).write_text("after", encoding="utf-8")
+    assert sorted(os.listdir(mount)) == ["a", "lost+found"]
+    assert (mount / "a").read_text(encoding="utf-8") == "before"
+
+
+def test_an_artifact_is_written_to_a_mount_and_replaced(mount: Path) -> None:
+    for value in (1.0, 2.0):
+        Artifact({}, {}, {"w": np.full(2, value, np.float32)}).save(mount)
+        assert load_artifact(mount).weights["w"][0] == value
+    assert not [name for name in os.listdir(mount) if name.startswith(".")]
 
 
 @pytest.mark.parametrize("exchange", [True, False])

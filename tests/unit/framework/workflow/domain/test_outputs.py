@@ -60,7 +60,9 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path):
     outputs.make_folder(tmp_path / "a" / "b")
     outputs.make_folder(tmp_path / "a" / "b")
     (tmp_path / "taken").write_bytes(b"")
-    with pytest.raises(DiskError, match=r"taken: this cannot be written: File exists(.*\n)+.*another folder"):
+    with pytest.raises(
+        DiskError, match=r"taken: a file stands where a folder is needed(.*\n)+.*another folder"
+    ):
         outputs.make_folder(tmp_path / "taken")
 
 
