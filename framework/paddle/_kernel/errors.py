@@ -141,4 +141,6 @@ def not_finite(error: Exception, where: str) -> NonFiniteError:
     if isinstance(error, NonFiniteError):
         return error
     text = " ".join(map(str, error.args)).partition(". ")[0]
-    return NonFiniteError("There are NAN or INF in a result", where=where, received=text)
+    return NonFiniteError(
+        "a result has NaN or infinity, which FLAGS_check_nan_inf refuses", where=where, received=text
+    )

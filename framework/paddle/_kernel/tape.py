@@ -565,7 +565,7 @@ def run_backward(tensor: Tensor, grad_tensor: Tensor | None = None, retain_graph
     """`tensor.backward()`: see `backward`. Other than there, the gradient has the Tensor's shape."""
     if grad_tensor is not None and not isinstance(grad_tensor, Tensor):
         raise AssertedError(
-            "The type of grad_tensor must be paddle.Tensor",
+            "the gradient that backward begins with is a Tensor",
             where="backward",
             received=type(grad_tensor).__name__,
         )

@@ -367,9 +367,7 @@ class Parameter(Tensor):
     @trainable.setter
     def trainable(self, trainable: bool) -> None:
         if not isinstance(trainable, bool | np.bool_):
-            raise ValueError(
-                f"The type of trainable MUST be bool, but the type is {type(trainable).__name__}"
-            )
+            raise ValueError(f"trainable is True or False, received {type(trainable).__name__}")
         self.stop_gradient = not trainable
 
 

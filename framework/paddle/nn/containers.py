@@ -169,7 +169,7 @@ class LayerDict(Layer):
             ValueError: an entry is no pair.
         """
         assert isinstance(sublayers, Iterable), (
-            f"The type of sublayers is not iterable of (name, layer) pairs, received {type(sublayers).__name__}"
+            f"LayerDict takes layers by name, or pairs of a name and a layer, received {type(sublayers).__name__}"
         )
         pairs: Any = sublayers.items() if isinstance(sublayers, Mapping | LayerDict) else sublayers
         for pair in pairs:
