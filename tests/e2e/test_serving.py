@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import random
 import shlex
 import shutil
@@ -19,9 +20,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
+import numpy as np
 import psutil
 import pytest
 
+from framework.serving.settings import Limits, load_settings
+from framework.vision import image
 from tests.unit.framework.serving.test_predict import pdf
 from tests.unit.framework.serving.tiny import make_artifact, png, score_of
 
@@ -303,6 +307,52 @@ def test_the_curl_lines_of_the_document(server: Process, tmp_path: Path) -> None
         )
         assert done.returncode == 0, (line, done.stderr, done.stdout)
     assert (tmp_path / "drawn.png").read_bytes().startswith(b"\x89PNG")
+
+
+def document_block(heading: str, language: str) -> str:
+    """The first block of docs/serving.md behind a heading."""
+    text = (REPO / "docs" / "serving.md").read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2]
+    return text.partition(f"```{language}\n")[2].partition("```\n")[0]
+
+
+def test_the_settings_of_the_document_are_settings(tmp_path: Path) -> None:
+    (tmp_path / "models.yml").write_text(document_block("Settings", "yaml"), encoding="utf-8")
+    written = load_settings(tmp_path / "models.yml")
+    assert [(one.source, one.name) for one in written.models][1] == ("inference_model/photos", "shirts")
+    assert written.limits == Limits() and written.models[1].batch.size == 8
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_the_way_from_photos_to_a_served_model(tmp_path: Path) -> None:
+    """The commands of the document, pasted into a shell as they are, but for the port and what pip installs."""
+    rng = np.random.default_rng(0)
+    for name, level in (("shirts", 40), ("shoes", 200)):
+        for number in range(12):
+            pixels = rng.integers(level - 40, level + 40, (140, 150, 3)).astype(np.uint8)
+            image.write(tmp_path / "photos" / name / f"{number}.png", pixels)
+    shutil.copy(tmp_path / "photos" / "shoes" / "3.png", tmp_path / "shirt.png")
+    command = tmp_path / "bin" / "oar"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m framework "$@"\n', encoding="utf-8")
+    command.chmod(0o755)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    lines = document_block("From your own data to a served model", "console").splitlines()
+    script = "\n".join(line for line in lines if not line.startswith("pip install"))
+    done = subprocess.run(
+        ["bash", "-e", "-c", script.replace("8000", port) + "\nwait"],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{command.parent}:{os.environ['PATH']}", "PYTHONPATH": str(REPO)},
+        capture_output=True,
+        text=True,
+        timeout=1500,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    _, found, answer = done.stdout.rpartition('{"source"')  # behind that of /readyz, which ends no line
+    assert json.loads((found + answer).splitlines()[0])["classes"][0]["label"] == "shoes"
 
 
 @pytest.mark.parametrize("requests", [2000, pytest.param(10_000, marks=pytest.mark.slow)])
