@@ -244,7 +244,7 @@ def test_numbers_that_are_not_finite_are_runtime_errors_where_the_flag_asks() ->
     paddle.set_flags({"FLAGS_check_nan_inf": True})
     try:
         for call in (lambda: one / zero, lambda: zero / zero, root.backward, lambda: quotient(one)):
-            with pytest.raises(RuntimeError, match="NAN or INF"):
+            with pytest.raises(RuntimeError, match="NaN or infinity"):
                 call()
         assert (one / one).item() == 1
     finally:
@@ -253,7 +253,7 @@ def test_numbers_that_are_not_finite_are_runtime_errors_where_the_flag_asks() ->
 
 
 def test_a_gradient_to_start_with_is_a_tensor() -> None:
-    with pytest.raises(AssertionError, match="grad_tensor must be"):
+    with pytest.raises(AssertionError, match="begins with is a Tensor"):
         paddle.ones([2]).backward(np.ones(2, np.float32))
 
 
