@@ -36,6 +36,7 @@ _PAIR = {
     "chosen": [{"role": "assistant", "content": "Hello"}],
     "rejected": [{"role": "assistant", "content": "No"}],
 }
+_JUDGED = {"prompt": _PAIR["prompt"], "completion": _PAIR["chosen"], "label": True}
 _HTML = '<table><tr><td colspan="2">a &amp; b</td></tr><tr><td>1</td><td rowspan="2">2</td></tr></table>'
 _TABLE = {
     "filename": "a.png",
@@ -118,9 +119,16 @@ def _read_chats(path: Path) -> object:
 
 def _read_pairs(path: Path) -> object:
     from nlp.data.json_files import read_objects
-    from nlp.data.preferences import read_judged, read_pair
+    from nlp.data.preferences import read_pair
 
-    return [(read_pair(fields, where), read_judged(fields, where)) for where, fields in read_objects(path)]
+    return [read_pair(fields, where) for where, fields in read_objects(path)]
+
+
+def _read_judged(path: Path) -> object:
+    from nlp.data.json_files import read_objects
+    from nlp.data.preferences import read_judged
+
+    return [read_judged(fields, where) for where, fields in read_objects(path)]
 
 
 def _read_tables(path: Path) -> object:
@@ -154,6 +162,7 @@ FILES: Mapping[str, tuple[Callable[[Path], Path], Callable[[Path], object], bool
     "chats": (_written("chats.json", [_CHAT, _SHARED]), _read_chats, True),
     "chats by lines": (_written("chats.jsonl", _CHAT, rows=2), _read_chats, False),
     "preferences": (_written("pairs.json", [_PAIR]), _read_pairs, True),
+    "judged answers": (_written("judged.json", [_JUDGED]), _read_judged, True),
     "tables of pubtabnet": (_written("tables.jsonl", _TABLE, rows=2), _read_tables, False),
     "table of pubtabnet": (_written("tables.jsonl", _TABLE), _read_tables, True),
     "truth of documents": (_written("truth.json", _TRUTH), _score, True),
