@@ -197,7 +197,7 @@ def _max_of_bins(x: jax.Array, bins: Sequence[jax.Array]) -> tuple[jax.Array, ja
         best = lax.stop_gradient(values).argmax(axis + 1, keepdims=True)
         chosen = lax.broadcasted_iota(best.dtype, values.shape, axis + 1) == best
         x = jnp.where(chosen, values, 0).sum(axis + 1)
-        earlier = jnp.where(chosen, jnp.expand_dims(place, axis), 0).sum(axis + 1)
+        earlier = jnp.where(chosen, jnp.expand_dims(place, axis), 0).sum(axis + 1, dtype=jnp.int32)
         place = earlier + stride * best.squeeze(axis + 1).astype(jnp.int32)
         stride *= size[axis - 1]
     return x, place

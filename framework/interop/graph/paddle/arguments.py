@@ -84,7 +84,8 @@ class Arguments:
     def dtype(self, name: str = "dtype", default: np.dtype | None = None) -> np.dtype:
         """An attribute that is one of Paddle's numbers of types. Raises: FormatError."""
         code = self.attr(name, -1)
-        dtype = DTYPES.get(code) if isinstance(code, int) else np.dtype(code)
+        # PIR writes None where no type is asked for, which numpy takes for float64.
+        dtype = DTYPES.get(code) if isinstance(code, int) else None if code is None else np.dtype(code)
         if dtype is None and default is None:
             raise self.call.error("an unknown type", received=f"{name}={code}", allowed=sorted(DTYPES))
         return dtype if dtype is not None else default  # type: ignore[return-value]

@@ -250,7 +250,15 @@ def _assign_value(a: Arguments) -> Item:
 
 @operator("range")
 def _range(a: Arguments) -> Item:
-    return a.onnx("Range", *(a.onnx("Squeeze", a[slot]) for slot in ("Start", "End", "Step")))
+    y = a.onnx("Range", *(a.onnx("Squeeze", a[slot]) for slot in ("Start", "End", "Step")))
+    if y.dtype == np.float64 and a.dtype(default=np.dtype(np.float64)) == np.float32:
+        # PIR counts in float64 and gives the type that is asked for.
+        return (
+            y.astype(np.float32)
+            if isinstance(y, np.ndarray)
+            else a.elementwise(_to_type(np.dtype(np.float32)), y)
+        )
+    return y
 
 
 @operator("linspace")

@@ -208,7 +208,8 @@ def test_where_there_is_no_room_earlier_checkpoints_stay_and_nothing_is_half_wri
         save(1)
     first = store.save(2, large, TRAIN, {}, best=True)
     with pytest.raises(
-        InputError, match=r"step_00000003: the checkpoint(.|\n)*File too large(.|\n)*step_00000002"
+        InputError,
+        match=r"step_00000003: the checkpoint(.|\n)*larger than its file system(.|\n)*step_00000002",
     ):
         save(3)
     assert [path.name for path in sorted(store.root.iterdir())] == ["best.json", "step_00000002"]
