@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from framework.core.bounded import DATASET, read_text
-from framework.core.disk import check_writable
+from framework.core.disk import check_place
 from framework.core.errors import ConfigError, InputError
-from framework.core.whole_folder import folder_around
 from framework.interop.weights.model_folder import WEIGHTS, is_model_folder, read_settings
 from framework.workflow.domain.capabilities import FolderQuantization, FolderQuantizer
 from nlp.language_models import accepts_source
@@ -61,7 +60,7 @@ def write_folder(source: str, output: Path, options: FolderQuantization) -> Sequ
             received=output,
             fix="name another folder",
         )
-    check_writable(folder_around(output.absolute()))  # before minutes are spent
+    check_place(output)  # before minutes are spent
     method = options.method or ("gptq" if options.bits == 4 and options.data is not None else "rtn")
     scheme = WeightScheme(4 if options.bits == 4 else 8, options.group)
     if method == "rtn":

@@ -56,8 +56,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _convert(args: argparse.Namespace) -> int:
-    from framework.core.disk import check_writable
-    from framework.core.whole_folder import folder_around
+    from framework.core.disk import check_place
     from framework.workflow.convert.graph import (
         GRAPHS,
         compare_with_graph,
@@ -69,7 +68,7 @@ def _convert(args: argparse.Namespace) -> int:
 
     refuse_foreign(args.weights)
     if Path(args.weights).suffix in GRAPHS and Path(args.output).suffix in ("", ".onnx"):
-        check_writable(folder_around(Path(args.output).absolute()))  # before it is read and compared
+        check_place(Path(args.output))  # before it is read and compared
         shapes = dict(_shape(text) for texts in args.shape for text in texts.split())
         made = convert_graph(args.weights, args.params, shapes)
         difference = compare_with_graph(made)  # before anything is written

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from framework.core.errors import OarError
-from framework.core.whole_folder import put_in_place, remove_leftovers, work_folder
+from framework.core.whole_folder import folder_around, put_in_place, remove_leftovers, work_folder
 
 _PROBLEMS = {
     errno.ENOSPC: ("the disk is full", "free some space, or choose a folder on another disk"),
@@ -120,8 +120,13 @@ def _disk_error(path: Path, number: int | None, reason: str, needed: int | None)
     return error
 
 
+def check_place(path: Path) -> None:
+    """Look whether something could take the name `path`, before it is computed. Raises: as `check_writable`."""
+    check_writable(folder_around(path.absolute()))
+
+
 def check_writable(folder: Path) -> None:
-    """Look whether `folder` could be made and written to, before what is to be written there is computed.
+    """Look whether `folder` could be made and written to.
 
     Raises:
         DiskError: a file stands in its way, or this user may not write there.

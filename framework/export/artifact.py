@@ -34,14 +34,13 @@ from framework.config.bind import bind, spell
 from framework.config.tree import Tree, from_plain, parse
 from framework.core.bounded import DATASET, SETTINGS, decode, read_bytes, read_text
 from framework.core.compilation import jax_version
-from framework.core.disk import check_writable, disk_errors, sha256_of
+from framework.core.disk import check_place, disk_errors, sha256_of
 from framework.core.errors import ConfigError, FormatError
 from framework.core.lazy import LazyModule
 from framework.core.transform import SampleT, Transform
 from framework.core.types import JSON
 from framework.core.whole_folder import (
     OF_THE_FILE_SYSTEM,
-    folder_around,
     put_in_place,
     recover,
     remove_leftovers,
@@ -512,7 +511,7 @@ def check_output(folder: Path) -> None:
             allowed="a new folder, an empty one, or an artifact to replace",
             fix="choose another folder, or move these files away",
         )
-    check_writable(folder_around(folder.absolute()))
+    check_place(folder)
 
 
 def _foreign(folder: Path) -> list[str]:

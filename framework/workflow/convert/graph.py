@@ -94,6 +94,11 @@ class Conversion:
         """What runs the program."""
         return XLAEngine(self.program, self.weights)
 
+    @functools.cached_property
+    def reference(self) -> GraphEngine:
+        """What runs the graph as it is."""
+        return GraphEngine(self.graph)
+
     def write(self, output: str | Path, with_onnx: bool = False) -> list[EngineTime]:
         """As an artifact, which runs on all platforms without the graph's file; where `output` ends in .onnx, as one
         ONNX file, which needs the extra onnx.
@@ -332,10 +337,10 @@ def compare_with_graph(conversion: Conversion) -> float:
 
 def largest_difference(conversion: Conversion, engine: Engine) -> float:
     """As `compare_with_graph`, of any engine that runs the program; inf, where an output has another shape."""
-    reference, worst = GraphEngine(conversion.graph), 0.0
+    worst = 0.0
     for sizes in trial_sizes(conversion.inputs, conversion.limits):
         arrays = example_inputs(conversion.inputs, sizes)
-        got, expected = engine(arrays), reference(arrays)
+        got, expected = engine(arrays), conversion.reference(arrays)
         for name, array in expected.items():
             if array.dtype == object:  # dictionaries of labels and scores: the program gives the scores
                 array = np.asarray([list(row.values()) for row in array])

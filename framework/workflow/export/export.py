@@ -14,12 +14,11 @@ import jax
 from framework import hub, nn
 from framework.config import plain
 from framework.core.bounded import VOCABULARY, read_text
-from framework.core.disk import check_writable
+from framework.core.disk import check_place
 from framework.core.dtypes import Precision
 from framework.core.errors import ConfigError, InputError, OarError
 from framework.core.transform import Transform
 from framework.core.types import JSON
-from framework.core.whole_folder import folder_around
 from framework.engine.experiment import Experiment
 from framework.engine.task import Pipeline, Stage, Task, check_transforms
 from framework.export import Artifact, TensorSpec
@@ -380,7 +379,7 @@ def write_artifact(
     if onnx is None and any(set(names) - {"xla"} for names in config.experiment.export.engines.values()):
         onnx = OnnxOptions(for_engine=True, optional=True)
     folder = output_dir / config.name if named else output_dir
-    check_writable(folder_around(folder.absolute()))  # before minutes are spent
+    check_place(folder)  # before minutes are spent
     folders = find_domain(config.experiment.domain).capability(FolderExport)
     if folders is not None and folders.takes(config.experiment):
         return folders.write(config.experiment, config.path, folder)

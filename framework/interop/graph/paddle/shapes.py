@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -253,11 +252,7 @@ def _range(a: Arguments) -> Item:
     y = a.onnx("Range", *(a.onnx("Squeeze", a[slot]) for slot in ("Start", "End", "Step")))
     if y.dtype == np.float64 and a.dtype(default=np.dtype(np.float64)) == np.float32:
         # PIR counts in float64 and gives the type that is asked for.
-        return (
-            y.astype(np.float32)
-            if isinstance(y, np.ndarray)
-            else a.elementwise(_to_type(np.dtype(np.float32)), y)
-        )
+        return _as_type(a, y, np.dtype(np.float32))
     return y
 
 
@@ -416,8 +411,12 @@ def _arg(a: Arguments) -> Item:
     return a.onnx(op, x, axis=axis, keepdims=int(bool(a.attr("keepdims", False))))
 
 
-def _to_type(dtype: np.dtype) -> Callable[[jax.Array], jax.Array]:
-    return lambda x: x.astype(canonical(dtype))
+def _as_type(a: Arguments, x: Item, dtype: np.dtype) -> Item:
+    return (
+        x.astype(dtype)
+        if isinstance(x, np.ndarray)
+        else a.elementwise(lambda y: y.astype(canonical(dtype)), x)
+    )
 
 
 def _reduction(op: str) -> Rule:
@@ -427,7 +426,7 @@ def _reduction(op: str) -> Rule:
             x = a.onnx("Cast", x, to=_INT64)
         dtype = a.dtype("out_dtype", np.dtype(np.int64))
         if dtype.kind == "f":  # else a mean of counts would be a division of integers
-            x = x.astype(dtype) if isinstance(x, np.ndarray) else a.elementwise(_to_type(dtype), x)
+            x = _as_type(a, x, dtype)
         axes = [] if a.attr("reduce_all", False) else a.dims("dim", "AxisTensor", "AxisTensorList")
         keep = int(bool(a.attr("keep_dim", a.attr("keepdim", False))))
         if axes:
