@@ -336,7 +336,8 @@ def compare_with_graph(conversion: Conversion) -> float:
 
 
 def largest_difference(conversion: Conversion, engine: Engine) -> float:
-    """As `compare_with_graph`, of any engine that runs the program; inf, where an output has another shape."""
+    """As `compare_with_graph`, of any engine that runs the program; inf, where an output has another shape, or NaN at
+    another place."""
     worst = 0.0
     for sizes in trial_sizes(conversion.inputs, conversion.limits):
         arrays = example_inputs(conversion.inputs, sizes)
@@ -349,8 +350,12 @@ def largest_difference(conversion: Conversion, engine: Engine) -> float:
                 b = b[: len(a)]  # the program fills up what suppression left
             if a.shape != b.shape:
                 return math.inf
-            scale = max(float(np.abs(a).max(initial=0.0)), 1e-6)
-            worst = max(worst, float(np.abs(a - b).max(initial=0.0)) / scale)
+            scale = max(float(np.abs(a[np.isfinite(a)]).max(initial=0.0)), 1e-6)
+            differs = (a != b) & ~(np.isnan(a) & np.isnan(b))
+            difference = float(np.abs(a[differs] - b[differs]).max(initial=0.0)) / scale
+            if math.isnan(difference):  # one of two is no number
+                return math.inf
+            worst = max(worst, difference)
     return worst
 
 

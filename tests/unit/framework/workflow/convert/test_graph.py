@@ -130,11 +130,16 @@ def test_the_engines_of_an_artifact_with_onnx_are_those_that_were_measured(
     np.testing.assert_allclose(outputs[0], wanted, atol=1e-5)
 
 
-def test_an_engine_with_other_results_is_not_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("wrong_by", [0.1, np.nan, np.inf])
+def test_an_engine_with_other_results_is_not_chosen(
+    wrong_by: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _write_graph(tmp_path / "m.onnx")
     run = ONNXRuntimeEngine.run
     monkeypatch.setattr(
-        ONNXRuntimeEngine, "run", lambda *args: {name: y + 0.1 for name, y in run(*args).items()}
+        ONNXRuntimeEngine,
+        "run",
+        lambda *args: {name: y + np.float32(wrong_by) for name, y in run(*args).items()},
     )
     times = convert_graph(tmp_path / "m.onnx").write(tmp_path / "artifact", with_onnx=True)
     wrong = next(one for one in times if one.engine == "onnxruntime")
