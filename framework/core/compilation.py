@@ -127,17 +127,21 @@ def operation_compile_options(device: Device) -> CompileOptions:
 
     Without XLA's emitters of fusions and its vectoriser's third level the CPU's compiler takes .3 to .65 of the time
     (convolution with gradients 200 -> 53 ms, exp 47 -> 20, add 27 -> 17), and an operation alone runs as fast: there
-    is little in it to fuse. Whole training steps keep them.
+    is little in it to fuse. Whole training steps keep them. In one part, since each of the 32 into which XLA divides
+    a program for its threads has a price of its own (a seventh of all), and another program is compiled beside it.
     """
     options: CompileOptions = dict(compile_options(device))
     if device.platform != "cpu":
         return options
-    return _without_emitters({**options, "xla_backend_optimization_level": 1})
+    return _without_emitters({**options, "xla_backend_optimization_level": 1}, parts=1)
 
 
-def _without_emitters(options: CompileOptions) -> CompileOptions:
-    """jax 0.11 has no emitters to turn off, and ends the process where an option is unknown."""
-    return options if jax.__version_info__ >= (0, 11) else {**options, "xla_cpu_use_fusion_emitters": False}
+def _without_emitters(options: CompileOptions, parts: int | None = None) -> CompileOptions:
+    """jax 0.11 has no emitters to turn off, and ends the process where an option is unknown; `parts`: XLA's number."""
+    if jax.__version_info__ >= (0, 11):
+        return options
+    divided = {} if parts is None else {"xla_cpu_parallel_codegen_split_count": parts}
+    return {**options, **divided, "xla_cpu_use_fusion_emitters": False}
 
 
 def jax_version() -> str:

@@ -16,8 +16,9 @@ from framework.paddle._kernel.stored_function import StoredFunction
 
 
 @functools.cache
-def _compile_options(whole: bool) -> CompileOptions | None:
-    """XLA's options for the device of this process; see framework/core/compilation.py."""
+def device_options(whole: bool) -> CompileOptions | None:
+    """XLA's options for the device of this process, for a `whole` program or one of single operations; see
+    framework/core/compilation.py."""
     device = jax.config.jax_default_device or jax.local_devices()[0]  # type: ignore[attr-defined]
     return (compile_options(device) if whole else operation_compile_options(device)) or None
 
@@ -39,7 +40,7 @@ class Program:
         whole: bool = False,
         identity: str = "",
     ) -> None:
-        self.count, self.whole, options = 0, whole, _compile_options(whole)
+        self.count, self.whole, options = 0, whole, device_options(whole)
         self.is_new = whole  # its first call is announced
         self.inner = jax.jit(function)
         self.outer: jax.stages.Wrapped = jax.jit(function, compiler_options=options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from framework.core.compilation import enable_compilation_cache
 from framework.optimizer.regularizer import WeightDecay
@@ -23,7 +25,14 @@ from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tensor import Parameter, Tensor, as_array, is_only_holder, wrap
 from framework.paddle._kernel.x64 import enter_x64, leave_x64, x64
 from framework.paddle.optimizer.lr import LRScheduler
-from framework.paddle.optimizer.program import Clipping, Part, Plan, StepOf, update, update_in_place
+from framework.paddle.optimizer.program import (
+    Clipping,
+    Part,
+    Plan,
+    StepOf,
+    find_powers,
+    update,
+)
 from framework.paddle.optimizer.state import (
     Pair,
     concrete,
@@ -45,9 +54,14 @@ _HALF = frozenset((np.dtype(np.float16), np.dtype(jnp.bfloat16)))
 def _state_of(slot: StateSlot, owner: Tensor) -> jax.ShapeDtypeStruct:
     """The shape and type of an entry of a parameter's state."""
     kind = owner._value.dtype
-    return jax.ShapeDtypeStruct(
-        (1,) if slot.power else owner._value.shape, np.float32 if slot.wide and kind in _HALF else kind
-    )
+    kind = np.dtype(np.float32) if slot.wide and kind in _HALF else kind
+    return _power_of(kind) if slot.power else jax.ShapeDtypeStruct(owner._value.shape, kind)
+
+
+@functools.cache
+def _power_of(kind: np.dtype[Any]) -> jax.ShapeDtypeStruct:
+    """One object for all powers of a type: parameters share their arrays, too."""
+    return jax.ShapeDtypeStruct((1,), kind)
 
 
 class Optimizer:
@@ -97,6 +111,8 @@ class Optimizer:
         self._accumulators: dict[str, dict[str, Tensor]] = defaultdict(dict)
         self._master_weights: dict[str, Tensor] = {}
         self._first_values: dict[str, float] = {}  # of the state, by the names of its Tensors
+        self._powers: set[str] = set()  # names of Tensors of the state
+        self._first_powers: dict[tuple[np.dtype[Any], bytes], jax.Array] = {}  # by their values
         self._accumulators_holder: dict[str, Any] = {}
         self._opti_name_list: list[str] = []
         self._found_inf: Tensor | None = None  # of a GradScaler: true where the step is to change nothing
@@ -245,12 +261,14 @@ class Optimizer:
             master._value = as_array(value)
             master.name = value.name if isinstance(value, Tensor) else master.name
         self._accumulators_holder = state
+        self._first_powers.clear()
         for by_param in self._accumulators.values():
             for tensor in by_param.values():
                 key = entry_of(state, tensor.name)
                 if key is None:
                     raise AssertionError(f"the state of {type(self).__name__} has no entry {tensor.name}")
                 load_into(tensor, state[key])
+                self._share_power(tensor)
 
     set_dict = set_state_dict
 
@@ -279,8 +297,19 @@ class Optimizer:
                     "build the model in the same order, or within paddle.utils.unique_name.guard()"
                 )
             load_into(tensor, self._accumulators_holder.pop(key))
+        if slot.power:
+            self._powers.add(tensor.name)
+            self._share_power(tensor)
         self._accumulators[name][owner.name] = tensor
         return tensor
+
+    def _share_power(self, tensor: Tensor) -> None:
+        """Let a power have the array of those that are equal, which a step computes once: parameters that began
+        together stay equal."""
+        array = tensor._value
+        if tensor.name in self._powers and not isinstance(array, Tracer | Symbol):
+            key = np.dtype(array.dtype), np.asarray(array).tobytes()
+            tensor._value = self._first_powers.setdefault(key, array)
 
     def _begin_anew(self) -> None:
         """Give the state the values that it began with, and float32 copies those of their parameters."""
@@ -288,6 +317,7 @@ class Optimizer:
             for by_param in self._accumulators.values():
                 for tensor in by_param.values():
                     tensor._value = jnp.full_like(tensor._value, self._first_values[tensor.name])
+                    self._share_power(tensor)
             for parameter in self._all_parameters():
                 master = self._master_weights.get(parameter.name)
                 if master is not None:
@@ -429,14 +459,20 @@ class Optimizer:
             }
             for (p, _), part, master in zip(pairs, plan.parts, masters, strict=True)
         ]
+        places, powers = find_powers(
+            plan.parts,
+            [[state[n]._value for n in part.powers] for part, state in zip(plan.parts, states, strict=True)],
+        )
+        others = [{n: state[n] for n in part.others} for part, state in zip(plan.parts, states, strict=True)]
         replaced = [p for p, _ in pairs] + [m for m in masters if m is not None]
-        replaced += [tensor for state in states for tensor in state.values()]
-        run = update_in_place if all(map(is_only_holder, replaced)) else update
+        replaced += [tensor for state in others for tensor in state.values()]
+        alone = all(map(is_only_holder, replaced))
         inputs = (
             [p._value for p, _ in pairs],
             [grad for _, grad in pairs],
             [None if m is None else m._value for m in masters],
-            [{name: tensor._value for name, tensor in state.items()} for state in states],
+            [{name: tensor._value for name, tensor in state.items()} for state in others],
+            powers,
             self._learning_rate_tensor._value,
             self._factors([p for p, _ in pairs]),
             None if self._found_inf is None else self._found_inf._value,
@@ -446,16 +482,19 @@ class Optimizer:
             self._pending.clear()
         before = enter_x64(True)
         try:
-            moved, full, changed = run(plan, *inputs)
+            moved, full, changed, raised = update(plan, places, *inputs, in_place=alone)
         finally:
             leave_x64(before)
         for index, (parameter, _) in enumerate(pairs):
             parameter._value = moved[index]
             master = masters[index]
-            if master is not None:
-                master._value = full[index]
-            for name, tensor in states[index].items():
+            copy = full[index]
+            if master is not None and copy is not None:
+                master._value = copy
+            for name, tensor in others[index].items():
                 tensor._value = changed[index][name]
+            for name, place in zip(plan.parts[index].powers, places[index], strict=True):
+                states[index][name]._value = raised[place]
 
     def _compile_step(self) -> None:
         """Let a thread compile the step while the first backward run goes on, as if every parameter got a gradient; a
@@ -471,13 +510,14 @@ class Optimizer:
         if plan.outside:
             return
         values = [p._value for p in parameters]
-        states = [
-            {name: _state_of(slot, p) for name, slot in part.slots}
-            for part, p in zip(plan.parts, parameters, strict=True)
-        ]
+        pairs = list(zip(plan.parts, parameters, strict=True))
+        places, powers = find_powers(
+            plan.parts, [[_state_of(slot, p) for slot in part.powers.values()] for part, p in pairs]
+        )
+        states = [{name: _state_of(slot, p) for name, slot in part.others.items()} for part, p in pairs]
         rate = self._learning_rate_tensor._value
-        inputs = (values, values, [None] * len(values), states, rate, self._factors(parameters), None)
-        compile_later(StepOf(plan), self._pending, inputs, first=True)
+        inputs = (values, values, [None] * len(values), states, powers, rate, self._factors(parameters), None)
+        compile_later(StepOf(plan, places), self._pending, inputs, first=True)
 
     def _factors(self, parameters: Sequence[Tensor]) -> np.ndarray | None:
         """The parameters' factors of the learning rate, where one is not 1."""

@@ -431,3 +431,55 @@ def test_lazy_adam_leaves_rows_that_were_not_read(sparse, lazy_mode, stays):
 def test_periods_of_warm_restarts_that_are_no_counts_are_value_errors(setting: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="an int above 0"):
         paddle.optimizer.lr.CosineAnnealingWarmRestarts(0.5, **setting)
+
+
+def _powers(optimizer: paddle.optimizer.Adam, parameters: list[paddle.Tensor]) -> list[float]:
+    return [float(optimizer._get_accumulator("beta1_pow_acc", p)) for p in parameters]
+
+
+def test_powers_are_computed_once_and_follow_each_parameter() -> None:
+    """Parameters that began together share their powers; one that rests, or begins later, has its own."""
+    parameters = [paddle.create_parameter([2, i + 1], "float32") for i in range(3)]
+    optimizer = paddle.optimizer.Adam(0.1, beta1=0.5, parameters=parameters)
+    for moved in ([0, 1], [0], [0, 1, 2]):
+        paddle.add_n([(parameters[i] * parameters[i]).sum() for i in moved]).backward()
+        optimizer.step()
+        optimizer.clear_grad(set_to_zero=False)
+    assert _powers(optimizer, parameters) == [0.5**4, 0.5**3, 0.5**2]
+    first = [optimizer._get_accumulator(name, parameters[0]) for name in ("beta1_pow_acc", "beta2_pow_acc")]
+    assert len({id(tensor._value) for tensor in first}) == 2
+
+    again = paddle.optimizer.Adam(0.1, beta1=0.5, parameters=parameters)
+    again.set_state_dict(
+        {name.replace("_acc_0", "_acc_1"): value for name, value in optimizer.state_dict().items()}
+    )
+    (parameters[0].sum() + parameters[1].sum() + parameters[2].sum()).backward()
+    again.step()
+    assert _powers(again, parameters) == [0.5**5, 0.5**4, 0.5**3]
+
+
+def test_loaded_powers_that_are_equal_are_shared() -> None:
+    parameters = [paddle.create_parameter([3], "float32") for _ in range(2)]
+    optimizer = paddle.optimizer.Adam(0.1, parameters=parameters)
+    (parameters[0].sum() + parameters[1].sum()).backward()
+    optimizer.step()
+    arrays = [optimizer._get_accumulator("beta1_pow_acc", p)._value for p in parameters]
+    assert arrays[0] is arrays[1]
+    optimizer.set_state_dict({name: value.numpy() for name, value in optimizer.state_dict().items()})
+    loaded = [optimizer._get_accumulator("beta1_pow_acc", p)._value for p in parameters]
+    assert loaded[0] is loaded[1] is not arrays[0]
+
+
+@pytest.mark.parametrize("shapes", [[(3,)] * 5, [(3,), (4, 2)]], ids=["of one shape", "of two"])
+def test_both_forms_of_compiling_a_step_move_parameters_equally(shapes: list[tuple[int, ...]]) -> None:
+    """Shapes decide about XLA's options, not about values."""
+    rng = np.random.default_rng(0)
+    start = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+    parameters = [paddle.create_parameter(list(s.shape), "float32") for s in start]
+    for parameter, value in zip(parameters, start, strict=True):
+        parameter.set_value(value)
+    optimizer = paddle.optimizer.Adam(0.1, parameters=parameters)
+    paddle.add_n([(p * p).sum() for p in parameters]).backward()
+    optimizer.step()
+    for parameter, value in zip(parameters, start, strict=True):
+        np.testing.assert_allclose(parameter.numpy(), value - 0.1 * np.sign(value), rtol=0, atol=1e-6)
