@@ -175,7 +175,7 @@ class Recipe:
         skipped = tuple(sample for part in there for sample in part.skipped)
         if self.pad_to is not None and self.collate is default_collate and _differ_in_shape(there):
             one_each = replace(self, pad_to=1)
-            batches = [one_each.batch(job, [replace(part, skipped=())]) for part in there]
+            batches = [one_each.batch(job, [replace(sample, skipped=())]) for sample in there]
             first, *more = (batch for batch in batches if batch is not None)
             return replace(first, skipped=skipped, more=tuple(more))
         count = len(there)
@@ -309,14 +309,14 @@ def rebuild_error(
     return error
 
 
-def _differ_in_shape(parts: Sequence[PreparedSample]) -> bool:
+def _differ_in_shape(samples: Sequence[PreparedSample]) -> bool:
     """Whether arrays of one name have several shapes in the samples of a batch."""
     shapes: dict[object, tuple[int, ...]] = {}
     return any(
         shapes.setdefault(name, array.shape) != array.shape
-        for part in parts
-        if isinstance(part.data, dict)
-        for name, array in part.data.items()
+        for sample in samples
+        if isinstance(sample.data, dict)
+        for name, array in sample.data.items()
         if isinstance(array, np.ndarray)
     )
 

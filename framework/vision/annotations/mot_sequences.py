@@ -56,13 +56,13 @@ def read_mot_sequences(source: Path, images: Path | None = None) -> AnnotatedSet
     Raises:
         InputError: there is no such sequence, or a frame with boxes is not there.
     """
-    found = find_sequences(source) if source.is_dir() else []
-    if not found:
+    folders = find_sequences(source) if source.is_dir() else []
+    if not folders:
         raise InputError(
             "there is no sequence of MOTChallenge", where=source, allowed=f"folders with {_TRUTH}"
         )
     by_name: dict[str, list[Path]] = defaultdict(list)
-    for folder in found:
+    for folder in folders:
         by_name[_DETECTOR.sub("", folder.name)].append(folder)
     problems: list[str] = []
     sets, others = dict[str, AnnotatedSet](), 0
