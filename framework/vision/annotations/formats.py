@@ -123,7 +123,9 @@ def detect_format(source: Path) -> Format:
         allowed="a data.yaml or folder of YOLO, an .xml of CVAT, a .json of COCO, VIA, Label Studio, "
         "Datumaro, VoTT, Create ML or BDD100K, a folder of VOC, labelme, DOTA, KITTI, WIDER FACE, MOTChallenge, "
         "VisDrone or Hugging Face's metadata.jsonl, an .odgt of CrowdHuman, or a .csv of boxes",
-        fix=f"name the format with --from; the current folder is {Path.cwd()}",
+        fix="oar data parquet SOURCE OUTPUT writes the images of Parquet files as files that are read"
+        if suffix == ".parquet" or (source.is_dir() and next(source.rglob("*.parquet"), None) is not None)
+        else f"name the format with --from; the current folder is {Path.cwd()}",
     )
 
 
