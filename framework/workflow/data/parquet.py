@@ -6,25 +6,27 @@ https://huggingface.co/docs/datasets/repository_structure
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Literal, Protocol
+from typing import Literal
 
 from framework.core.disk import write_file
-from framework.core.errors import FormatError, InputError, MissingExtraError
+from framework.core.errors import FormatError, InputError
 from framework.core.types import JSON
 from framework.vision.annotations.image_folder import METADATA, order_names
 from framework.vision.annotations.objects import find_split
 from framework.vision.dataset_files import abbreviate
 from framework.vision.image import read_bytes
 from framework.vision.image_formats import find_format
+from framework.workflow.batch.tables import open_parquet
 from framework.workflow.data.commands import check_new, write_whole
 
 SUFFIX = ".parquet"
+EXTRA = "parquet"
+"""What brings pyarrow."""
 LABELS_FILE = "labels.txt"
 Kind = Literal["objects", "masks", "classes"]
 _IMAGES = ("image", "img", "pixel_values", "png", "jpg")
@@ -35,43 +37,13 @@ _MASKS = (
     "label",
     "labels",
     "annotation",
-    "segmentation_mask",
-    "semantic_segmentation",
+    "label_map",
     "gt",
 )
 _CLASSES = ("label", "labels", "fine_label", "class", "category", "target", "coarse_label")
 _BOXES = ("bbox", "bboxes", "boxes", "box")
 _OBJECT_CLASSES = ("category", "categories", "category_id", "label", "labels", "class", "classes")
 _ROWS = 32  # whose images are in memory at once
-
-
-class _Column(Protocol):
-    """A column of pyarrow's schema."""
-
-    name: str
-    type: object
-
-
-class _Schema(Protocol):
-    """pyarrow's Schema."""
-
-    metadata: Mapping[bytes, bytes] | None
-
-    def __iter__(self) -> Iterator[_Column]: ...
-
-
-class _Rows(Protocol):
-    """pyarrow's RecordBatch."""
-
-    def to_pylist(self) -> list[dict[str, object]]: ...
-
-
-class _ParquetFile(Protocol):
-    """pyarrow's ParquetFile."""
-
-    schema_arrow: _Schema
-
-    def iter_batches(self, *, batch_size: int, columns: list[str]) -> Iterator[_Rows]: ...
 
 
 @dataclass(frozen=True)
@@ -120,7 +92,7 @@ class _Writer:
     left_out: Counter[str]
     lines: list[str] = field(default_factory=list)
     files: set[str] = field(default_factory=set)
-    seen: set[str] = field(default_factory=set)
+    labels: set[str] = field(default_factory=set)
     rows: int = 0
     written: int = 0
 
@@ -138,7 +110,7 @@ class _Writer:
             if (one := _class_name(label, self.columns.names)) is None:
                 self.left_out["no class"] += 1
                 return
-            self.seen.add(one)
+            self.labels.add(one)
             name = f"{folder_name(one)}/{name}"
         elif self.columns.kind == "masks":
             if (mask := _content(label, table, where)) is None:
@@ -148,7 +120,7 @@ class _Writer:
             name = f"images/{name}"
         else:
             boxes, classes = _objects(label, self.columns.names, where)
-            self.seen.update(classes)
+            self.labels.update(classes)
             entry = {"file_name": name, "objects": {"bbox": boxes, "categories": classes}}
             self.lines.append(json.dumps(entry, ensure_ascii=False))
         write_file(self.folder / name, content)
@@ -209,7 +181,7 @@ def unpack_parquet(source: str | Path, output: str | Path) -> ParquetReport:
             allowed="a name with train, validation or test, or a folder of such a name",
         )
     check_new([output])
-    left_out, seen, counts = Counter[str](), set[str](), dict[str, int]()
+    left_out, labels, counts = Counter[str](), set[str](), dict[str, int]()
     with write_whole(output, [LABELS_FILE]) as new:  # the output is new, and appears in one step
         for split, paths in splits.items():
             writer = _Writer(new / split, first, source, left_out)
@@ -218,9 +190,9 @@ def unpack_parquet(source: str | Path, output: str | Path) -> ParquetReport:
                 for row in _read_rows(path, (columns[path].image, columns[path].label)):
                     writer.add(row, path)
             writer.close()
-            seen |= writer.seen
+            labels |= writer.labels
             counts[split] = writer.written
-        names = first.names or order_names(seen)
+        names = first.names or order_names(labels)
         if first.kind == "classes":
             write_file(new / LABELS_FILE, "".join(f"{folder_name(name)}\n" for name in names).encode("utf-8"))
     return ParquetReport(output, first.kind, counts, names, left_out)
@@ -250,22 +222,8 @@ def _split(path: Path, source: Path) -> str:
     return next((split for name in (path.stem, *between) if (split := find_split(name))), "")
 
 
-def _open(path: Path) -> _ParquetFile:
-    """Raises: FormatError, where it is none, MissingExtraError."""
-    try:
-        parquet = importlib.import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise MissingExtraError("pyarrow", "parquet", "reading Parquet") from error
-    try:
-        return parquet.ParquetFile(path)
-    except (OSError, ValueError) as error:  # pyarrow's errors are of these
-        raise FormatError(
-            "the table cannot be read", where=path, received=str(error)[:300], allowed="a Parquet file"
-        ) from error
-
-
 def _read_rows(path: Path, names: Sequence[str]) -> Iterator[dict[str, object]]:
-    table = _open(path)
+    table = open_parquet(path, EXTRA)
     try:
         for batch in table.iter_batches(batch_size=_ROWS, columns=list(dict.fromkeys(names))):
             yield from batch.to_pylist()
@@ -275,7 +233,7 @@ def _read_rows(path: Path, names: Sequence[str]) -> Iterator[dict[str, object]]:
 
 def _find_columns(path: Path) -> _Columns:
     """Raises: InputError, where there is no column of images, or nothing is said of them."""
-    schema = _open(path).schema_arrow
+    schema = open_parquet(path, EXTRA).schema_arrow
     features = _features(schema.metadata or {})
     types = {str(one.name): str(one.type) for one in schema}
     images = [name for name, type_ in types.items() if _is_image(name, features.get(name), type_)]
@@ -287,7 +245,7 @@ def _find_columns(path: Path) -> _Columns:
             name for name in _OBJECTS if "bbox" in types.get(name, "") or "box" in types.get(name, "")
         ):
             return _Columns("objects", image, name, _object_names(features.get(name)))
-        for name in (name for name in _MASKS if name in images and name != image):
+        for name in (name for name in images if name != image and (name in _MASKS or "mask" in name)):
             return _Columns("masks", image, name, ())
         for name in (
             name for name in _CLASSES if types.get(name, "").startswith(("int", "string", "large_str"))
@@ -367,8 +325,8 @@ def _content(value: object, table: Path, where: str) -> bytes | None:
 
 def _suffix(content: bytes) -> str:
     """Of the format of an image, which its bytes tell; what none reads is found when it is read."""
-    known = find_format(content)
-    return known.suffixes[0] if known is not None else ".png"
+    image_format = find_format(content)
+    return image_format.suffixes[0] if image_format is not None else ".png"
 
 
 def _class_name(label: object, names: Sequence[str]) -> str | None:

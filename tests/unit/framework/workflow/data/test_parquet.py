@@ -73,7 +73,11 @@ def place(folder: Path, *names: str) -> Path:
 def told(read: ImageFolder) -> list[tuple[str, int, int]]:
     """The name of the file of each sample, its class and the value of its pixels."""
     labels = [int(label[0]) for label in read.read_labels()]
-    return [(Path(str(one.id)).name, label, int(one.image[0, 0, 0])) for one, label in zip(read, labels)]
+    samples = [read[index] for index in range(len(read))]
+    return [
+        (Path(str(one.id)).name, label, int(one.image[0, 0, 0]))
+        for one, label in zip(samples, labels, strict=True)
+    ]
 
 
 def test_classes(tmp_path: Path, tables: Tables) -> None:
@@ -190,6 +194,4 @@ def test_a_file_of_pyarrow(tmp_path: Path) -> None:
     parquet.write_table(table, tmp_path / "train.parquet")
     assert unpack_parquet(tmp_path, tmp_path / "out").counts == {"train": 40}
     read = ImageFolder(root=tmp_path / "out", split="train", labels_file=tmp_path / "out/labels.txt")
-    assert sorted((int(one.image[0, 0, 0]), int(one.labels)) for one in read) == [
-        (n, n % 3) for n in range(40)
-    ]
+    assert sorted((value, label) for _, label, value in told(read)) == [(n, n % 3) for n in range(40)]
