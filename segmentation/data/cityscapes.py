@@ -26,16 +26,17 @@ class Cityscapes(BenchmarkDataset):
 
     Without a list, the images are `<root>/leftImg8bit/<split>/<city>/*_leftImg8bit.png` and their masks
     `<root>/<annotations>/<split>/<city>/*_<annotations>_labelTrainIds.png`, or `..._labelIds.png` where those are not
-    there; the folders of cities may be missing in both. `list_file`, relative to the current folder, has a line a sample: image and mask, relative to `root`,
-    separated by a comma or a blank, as PaddleSeg's train.list. Masks whose names end in labelIds hold the 34 official
-    ids, of which 19 are turned into classes; all others hold classes.
+    there; the folders of cities may be missing in both. `list_file`, relative to the current folder, has a line a
+    sample: image and mask, relative to `root`, separated by a comma or a blank, as PaddleSeg's train.list. Masks whose
+    names end in labelIds hold the 34 official ids, of which 19 are turned into classes; all others hold classes.
 
     Attributes:
         annotations: "gtFine", or "gtCoarse" with the split "train_extra".
 
     Raises:
-        InputError: at the first use, there are no images, a label_colors.txt tells of other classes, the list cannot be read or is empty, or files are not
-            there. At an access, a file cannot be read, image and mask differ in size, or values stand for no class.
+        InputError: at the first use, there are no images, a label_colors.txt tells of other classes, the list cannot be
+            read or is empty, or files are not there. At an access, a file cannot be read, image and mask differ in
+            size, or values stand for no class.
 
     Source: Cordts et al. 2016, https://arxiv.org/abs/1604.01685; cityscapesScripts, helpers/labels.py
     """
