@@ -191,9 +191,10 @@ def _share(count: float, whole: float) -> float:
 def evaluate(truth: Tracks, found: Tracks, *, iou_threshold: float = 0.5) -> MotScores:
     """Compares tracks with the ground truth of one video. Boxes match from `iou_threshold` on.
 
-    Of all ways to match a frame the one counts that keeps most objects with the track that they were last matched
-    with, then the one with most matches, then the one with the largest overlap. Boxes of the number -1 are in no
-    track: they match, and are neither identified nor switches.
+    Of all ways to match a frame the one counts that keeps most objects with the track that they were matched with in
+    the frame before, then the one with most matches, then the one with the largest overlap. The frame before is the
+    last one with boxes on both sides, as in TrackEval. A switch is another track than that of the object's last match.
+    Boxes of the number -1 are in no track: they match, and are neither identified nor switches.
 
     Raises:
         InputError: two boxes of a frame have the same number.
@@ -203,6 +204,7 @@ def evaluate(truth: Tracks, found: Tracks, *, iou_threshold: float = 0.5) -> Mot
     from scipy.optimize import linear_sum_assignment  # as in bytetrack.py
 
     last: dict[int, int] = {}
+    frame_before: dict[int, int] = {}
     together: Counter[tuple[int, int]] = Counter()
     scores = MotScores()
     for frame in sorted(truth.keys() | found.keys()):
@@ -210,7 +212,9 @@ def evaluate(truth: Tracks, found: Tracks, *, iou_threshold: float = 0.5) -> Mot
         track_ids, track_boxes, _ = found.get(frame, NO_TRACKS)
         overlap = vision_boxes.iou(boxes, track_boxes)
         possible = overlap >= iou_threshold
-        before = np.array([[last.get(i) == j for j in track_ids.tolist()] for i in ids.tolist()], bool)
+        before = np.array(
+            [[frame_before.get(i) == j for j in track_ids.tolist()] for i in ids.tolist()], bool
+        )
         most = 1 + len(ids)
         weight = (1 + most) * before.reshape(overlap.shape) + 1 + overlap / most
         rows, columns = linear_sum_assignment(possible * weight, maximize=True)
@@ -220,6 +224,8 @@ def evaluate(truth: Tracks, found: Tracks, *, iou_threshold: float = 0.5) -> Mot
         together.update((int(ids[i]), int(track_ids[j])) for i, j in np.argwhere(in_tracks))
         switches = sum(last.get(object_id, track_id) != track_id for object_id, track_id in named)
         last.update(named)
+        if len(ids) and len(track_ids):
+            frame_before = dict(named)
         scores += MotScores(
             objects=len(ids),
             found=len(track_ids),

@@ -36,6 +36,14 @@ _FORMATS = (
     "panoptic",
     "labelstudio",
     "datumaro",
+    "vott",
+    "createml",
+    "imagefolder",
+    "widerface",
+    "mot",
+    "crowdhuman",
+    "visdrone",
+    "bdd100k",
 )
 
 
@@ -68,14 +76,20 @@ def parser() -> argparse.ArgumentParser:
     labelme = commands.add_parser("labelme", help="put annotations of labelme into COCO's format")
     labelme.add_argument("source", help="a folder of images, each with a .json of labelme")
     labelme.add_argument("output", help="the folder to write: annotations.json and images")
+    parquet = commands.add_parser(
+        "parquet", help="write the images of Parquet files of Hugging Face as files"
+    )
+    parquet.add_argument("source", help="a .parquet file, or a folder of some, each of which is of a split")
+    parquet.add_argument("output", help="the folder to write, with a folder for each split")
     convert = commands.add_parser(
         "convert",
         help="put annotations of YOLO, CVAT, COCO, VOC, labelme or a table of boxes into another format",
     )
     convert.add_argument(
         "source",
-        help="a data.yaml or folder of YOLO, an .xml of CVAT, a .json of COCO (panoptic too), VIA or Label Studio, a "
-        "folder of VOC, labelme, DOTA or KITTI, a .csv of boxes or VIA, or a folder with one a split",
+        help="a data.yaml or folder of YOLO, an .xml of CVAT, a .json of COCO (panoptic too), VIA, Label Studio, "
+        "Datumaro, VoTT, Create ML or BDD100K, a folder of VOC, labelme, DOTA, KITTI, WIDER FACE, MOTChallenge or "
+        "VisDrone, an .odgt of CrowdHuman, a .csv of boxes or VIA, or a folder with one a split",
     )
     convert.add_argument("output", help="the folder to write: annotations and copies of the images")
     convert.add_argument(
@@ -117,6 +131,11 @@ def _data(args: argparse.Namespace) -> int:
         from framework.workflow.data.labelme import convert_labelme
 
         print(convert_labelme(args.source, args.output))
+        return 0
+    if args.command == "parquet":
+        from framework.workflow.data.parquet import unpack_parquet
+
+        print(unpack_parquet(args.source, args.output))
         return 0
     if args.command == "convert":
         from framework.workflow.data.convert import convert_data

@@ -19,7 +19,7 @@ from typing import cast
 import jax
 import numpy as np
 
-from framework.core.errors import ConfigError, InputError, OarError
+from framework.core.errors import ConfigError, OarError
 from framework.core.types import JSON, PyTree
 from framework.distributed import Partitioner
 from framework.distributed.agreement import agree
@@ -490,8 +490,11 @@ class Trainer:
             scores = self.evaluator.run(self.evaluated(), self.state.buffers)
         except EvaluationCancelled:
             return {}
-        except InputError:
-            self.save()  # data that cannot be scored cost no training: the resumed run evaluates first
+        except Exception as error:
+            # What cannot be scored costs no training: the resumed run evaluates first. Of several processes the others
+            # may be at another place, but where the data are at fault all are here.
+            if isinstance(error, OarError) or not self.partitioner.several_processes:
+                self.save()
             raise
         self._evaluation_due = False
         best = self._better(scores)

@@ -48,6 +48,7 @@ class DataLoader:
             iteration, and get pickled copies of dataset and transforms.
         prefetch_factor: at most this many batches a worker are made ahead.
         pad_last: fill the last batch by repeating its last sample, and give dict batches the key `valid` [N] bool.
+            Samples whose arrays have different shapes are given one by one.
         worker_init_fn: called with the worker's number in each worker when it starts.
         skip_bad_samples: leave out samples that the dataset cannot read (InputError, FormatError, OSError) instead of
             raising. In their place come others, drawn by (seed, epoch, index); with `pad_last` these do not count in
@@ -221,6 +222,7 @@ class DataLoader:
                 for sample in batch.skipped:
                     self.skip_log.add(sample)
                 yield batch
+                yield from batch.more
 
     def _batches(self, epoch: int, start: int) -> Generator[Batch, None, None]:
         jobs = self._jobs(epoch, start)

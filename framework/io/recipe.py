@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from framework.core.errors import ConfigError, InputError, OarError
 from framework.core.host_rng import host_rng_scope
 from framework.core.transform import MixTransform, Transform
 from framework.core.types import PyTree
-from framework.io.collate import PadToBucket
+from framework.io.collate import PadToBucket, default_collate
 from framework.io.dataset import Indexed, IterableDataset
 from framework.io.skipped import UNREADABLE, SkippedSample, describe_skipped
 
@@ -28,13 +28,15 @@ class Batch:
     """A batch and where it stands in its epoch.
 
     `ids` names the samples: their attribute `id` where they have one, else their index. The rows that `pad_last` adds
-    repeat the last id. `skipped` are the samples that were left out on the way.
+    repeat the last id. `skipped` are the samples that were left out on the way. `more` are the other samples, one a
+    batch, where those of an evaluation have different shapes, and this batch is the first one alone.
     """
 
     index: int
     ids: tuple[str | int, ...]
     data: PyTree
     skipped: tuple[SkippedSample, ...] = ()
+    more: tuple[Batch, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -161,6 +163,9 @@ class Recipe:
     def batch(self, job: Job, prepared: Sequence[PreparedSample | None]) -> Batch | None:
         """The parts collated and, with `pad_to`, filled up; None where a stream has ended before the batch.
 
+        With `pad_to` arrays of different shapes make a batch of each sample: an evaluation takes images as they are,
+        and one sample a batch compiles one program a shape.
+
         Raises:
             OarError: collating raised; `where` names the batch and its samples.
         """
@@ -168,6 +173,11 @@ class Recipe:
         if not there or (self.drop_last and len(there) < len(prepared)):
             return None
         skipped = tuple(sample for part in there for sample in part.skipped)
+        if self.pad_to is not None and self.collate is default_collate and _differ_in_shape(there):
+            one_each = replace(self, pad_to=1)
+            batches = [one_each.batch(job, [replace(sample, skipped=())]) for sample in there]
+            first, *more = (batch for batch in batches if batch is not None)
+            return replace(first, skipped=skipped, more=tuple(more))
         count = len(there)
         if self.pad_to is not None:  # where every sample counts once, none stands for another
             there.sort(key=lambda part: part.is_replacement)
@@ -297,6 +307,18 @@ def rebuild_error(
     error = kind.__new__(kind)
     OarError.__init__(error, problem, where=where, received=received, allowed=allowed, fix=fix)
     return error
+
+
+def _differ_in_shape(samples: Sequence[PreparedSample]) -> bool:
+    """Whether arrays of one name have several shapes in the samples of a batch."""
+    shapes: dict[object, tuple[int, ...]] = {}
+    return any(
+        shapes.setdefault(name, array.shape) != array.shape
+        for sample in samples
+        if isinstance(sample.data, dict)
+        for name, array in sample.data.items()
+        if isinstance(array, np.ndarray)
+    )
 
 
 def _with_valid(data: object, valid: np.ndarray) -> dict[object, object]:

@@ -75,6 +75,28 @@ _CREATE_ML = [
     }
 ]
 _DOTA = "imagesource:GoogleEarth\ngsd:0.1\n2 3 12 3 12 9 2 9 ship 0\n4 3 12 5 9 12 2 9 plane 1\n"
+_WIDER_FACE = "a.png\n2\n2 3 9 8 0 1 0 0 2 0\n12 3 5 8 0 0 0 1 0 0\n"
+_CROWD_HUMAN = {
+    "ID": "a",
+    "gtboxes": [
+        {"tag": "person", "fbox": [2, 3, 9, 8], "vbox": [2, 3, 9, 8], "extra": {"ignore": 1, "occ": 0}},
+        {"tag": "mask", "fbox": [2, 3, 9, 8]},
+    ],
+}
+_VIS_DRONE = "2,3,9,8,1,4,0,1\n2,3,9,8,0,0,0,0\n"
+_BDD100K = [
+    {
+        "name": "a.png",
+        "labels": [
+            {
+                "category": "car",
+                "attributes": {"crowd": False},
+                "box2d": {"x1": 2, "y1": 3, "x2": 11, "y2": 8.5},
+            },
+            {"category": "lane", "poly2d": [{"vertices": [[2, 3], [4, 5]], "types": "LL"}]},
+        ],
+    }
+]
 _KITTI = "Car 0.5 1 1.2 2.0 3.0 12.0 9.0 1.5 1.6 3.7 1.0 2.0 3.0 -1.5\n" * 3
 
 
@@ -127,8 +149,13 @@ def _read(path: Path) -> object:
     folder = path.parent
     while not any(one.is_dir() and one.name in ("images", "image_2") for one in folder.iterdir()):
         folder = folder.parent
-    texts: dict[str, Format] = {"labelTxt": "dota", "label_2": "kitti", "panoptic_val": "panoptic"}
-    kind = texts.get(path.parent.name) or detect_format(path)
+    texts: dict[str, Format] = {
+        "labelTxt": "dota",
+        "label_2": "kitti",
+        "panoptic_val": "panoptic",
+        "annotations": "visdrone",
+    }
+    kind = (None if path.suffix == ".json" else texts.get(path.parent.name)) or detect_format(path)
     source = path if path.suffix in (".json", ".csv") else folder
     with tempfile.TemporaryDirectory() as output:
         return convert_data(source, Path(output) / "out", "coco", source_format=kind, images=_images(folder))
@@ -194,6 +221,10 @@ FILES: Mapping[str, tuple[Callable[[Path], Path], Callable[[Path], object], bool
     "create ml": (_written("boxes.json", json.dumps(_CREATE_ML), "images/a.png"), _read, True),
     "dota": (_written("labelTxt/a.txt", _DOTA, "images/a.png"), _read, False),
     "kitti": (_written("label_2/a.txt", _KITTI, "image_2/a.png"), _read, False),
+    "wider face": (_written("val_bbx_gt.txt", _WIDER_FACE, "images/a.png"), _read, False),
+    "crowd human": (_written("val.odgt", json.dumps(_CROWD_HUMAN), "images/a.png"), _read, False),
+    "vis drone": (_written("annotations/a.txt", _VIS_DRONE, "images/a.png"), _read, False),
+    "bdd100k": (_written("det_val.json", json.dumps(_BDD100K), "images/a.png"), _read, True),
     "panoptic": (_panoptic, _read, True),
     "png of panoptic": (_panoptic_png, _read, False),
     "label studio": (_written("tasks.json", json.dumps([_TASK]), "images/a.png"), _read, True),

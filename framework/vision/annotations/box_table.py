@@ -16,12 +16,12 @@ from pathlib import Path
 
 from framework.core.errors import FormatError, InputError
 from framework.vision.annotations.image_index import ImageIndex
+from framework.vision.annotations.json_files import files_by_split
 from framework.vision.annotations.objects import (
     AnnotatedImage,
     AnnotatedObject,
     AnnotatedSet,
     Box,
-    find_split,
     merge_splits,
 )
 from framework.vision.dataset_files import read_lines
@@ -64,20 +64,8 @@ class _Row:
 def find_tables(folder: Path) -> Mapping[str, Path]:
     """The tables of boxes of a folder, or of `annotations` in it, by split: a word of their name, "" where it tells
     none. Raises: InputError, where several are of one split."""
-    tables: dict[str, Path] = {}
-    for path in (*sorted(folder.glob("*.csv")), *sorted((folder / "annotations").glob("*.csv"))):
-        if not is_box_table(path):
-            continue
-        split = find_split(path.stem)
-        if split in tables:
-            raise InputError(
-                "several tables of boxes are of one split",
-                where=folder,
-                received=f"{tables[split].name}, {path.name}",
-                fix="name one of the files in the place of the folder",
-            )
-        tables[split] = path
-    return tables
+    paths = (*sorted(folder.glob("*.csv")), *sorted((folder / "annotations").glob("*.csv")))
+    return files_by_split([path for path in paths if is_box_table(path)], folder, "tables of boxes")
 
 
 def is_box_table(file: Path) -> bool:

@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Literal
 
 from framework.core.errors import InputError
+from framework.vision.annotations.bdd100k import is_bdd100k, read_bdd100k
 from framework.vision.annotations.box_table import find_tables, read_box_tables
 from framework.vision.annotations.coco import read_coco
 from framework.vision.annotations.coco_folder import find_coco_files, read_coco_folder
 from framework.vision.annotations.coco_panoptic import is_panoptic, read_panoptic
 from framework.vision.annotations.create_ml import is_create_ml, read_create_ml
+from framework.vision.annotations.crowd_human import SUFFIX as CROWD_HUMAN
+from framework.vision.annotations.crowd_human import find_crowd_human, read_crowd_human
 from framework.vision.annotations.cvat import read_cvat
 from framework.vision.annotations.datumaro import is_datumaro, read_datumaro
 from framework.vision.annotations.dota import find_dota, read_dota
@@ -25,10 +28,14 @@ from framework.vision.annotations.label_studio import (
     read_label_studio,
 )
 from framework.vision.annotations.labelme_xml import is_labelme_xml, read_labelme_xml
+from framework.vision.annotations.mot_sequences import find_sequences, read_mot_sequences
 from framework.vision.annotations.objects import SUBSETS, AnnotatedSet, merge_splits
 from framework.vision.annotations.via import is_via, is_via_table, read_via
+from framework.vision.annotations.vis_drone import find_vis_drone, read_vis_drone
 from framework.vision.annotations.voc import read_voc_folder
 from framework.vision.annotations.vott import is_vott, read_vott
+from framework.vision.annotations.wider_face import SUFFIX as WIDER_FACE
+from framework.vision.annotations.wider_face import find_wider_face, read_wider_face
 from framework.vision.annotations.xml_files import read_xml
 from framework.vision.annotations.yolo import has_names, read_yolo
 from framework.vision.image import list_images
@@ -49,6 +56,11 @@ Format = Literal[
     "vott",
     "createml",
     "imagefolder",
+    "widerface",
+    "mot",
+    "crowdhuman",
+    "visdrone",
+    "bdd100k",
 ]
 _JSON: Mapping[Format, Callable[[object], bool]] = {
     "via": is_via,
@@ -57,6 +69,16 @@ _JSON: Mapping[Format, Callable[[object], bool]] = {
     "datumaro": is_datumaro,
     "vott": is_vott,
     "createml": is_create_ml,
+    "bdd100k": is_bdd100k,
+}
+_FOLDERS: Mapping[Format, Callable[[Path], object]] = {  # what is truthy where a folder is of a format
+    "imagefolder": is_image_folder,
+    "widerface": find_wider_face,
+    "crowdhuman": find_crowd_human,
+    "mot": find_sequences,
+    "kitti": find_kitti,
+    "dota": find_dota,
+    "visdrone": find_vis_drone,
 }
 _BESIDE = (  # what tells of objects beside folders of splits
     "*.json",
@@ -88,6 +110,10 @@ def detect_format(source: Path) -> Format:
         return "labelstudio"
     if source.is_file() and suffix == ".csv":
         return "via" if is_via_table(source) else "csv"
+    if source.is_file() and suffix == CROWD_HUMAN:
+        return "crowdhuman"
+    if source.is_file() and source.name.endswith(WIDER_FACE):
+        return "widerface"
     if source.is_dir() and (kind := _format_of_folder(source)) is not None:
         return kind
     raise InputError(
@@ -95,9 +121,11 @@ def detect_format(source: Path) -> Format:
         where=source,
         received="a folder" if source.is_dir() else "a file" if source.is_file() else "nothing at this path",
         allowed="a data.yaml or folder of YOLO, an .xml of CVAT, a .json of COCO, VIA, Label Studio, "
-        "Datumaro, VoTT or Create ML, a folder of VOC, labelme, DOTA, KITTI or "
-        "Hugging Face's metadata.jsonl, or a .csv of boxes",
-        fix=f"name the format with --from; the current folder is {Path.cwd()}",
+        "Datumaro, VoTT, Create ML or BDD100K, a folder of VOC, labelme, DOTA, KITTI, WIDER FACE, MOTChallenge, "
+        "VisDrone or Hugging Face's metadata.jsonl, an .odgt of CrowdHuman, or a .csv of boxes",
+        fix="oar data parquet SOURCE OUTPUT writes the images of Parquet files as files that are read"
+        if suffix == ".parquet" or (source.is_dir() and next(source.rglob("*.parquet"), None) is not None)
+        else f"name the format with --from; the current folder is {Path.cwd()}",
     )
 
 
@@ -111,12 +139,9 @@ def _format_of_folder(folder: Path) -> Format | None:
     for kind, is_kind in _JSON.items():
         if next(list_json_files(folder, is_kind), None) is not None:
             return kind
-    if is_image_folder(folder):
-        return "imagefolder"
-    if find_kitti(folder) is not None:
-        return "kitti"
-    if find_dota(folder) is not None:
-        return "dota"
+    for kind, is_kind_of_folder in _FOLDERS.items():
+        if is_kind_of_folder(folder):
+            return kind
     if has_names(folder):
         return "yolo"
     if find_tables(folder):
@@ -230,4 +255,9 @@ _READERS: Mapping[Format, Callable[[Path, Path | None], AnnotatedSet]] = {
     "vott": read_vott,
     "createml": read_create_ml,
     "imagefolder": read_image_folder,
+    "widerface": read_wider_face,
+    "mot": read_mot_sequences,
+    "crowdhuman": read_crowd_human,
+    "visdrone": read_vis_drone,
+    "bdd100k": read_bdd100k,
 }

@@ -6,7 +6,7 @@ Source: https://huggingface.co/docs/datasets/image_dataset
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from framework.core.errors import FormatError, InputError
@@ -59,11 +59,15 @@ def read_image_folder(folder: Path, images: Path | None = None) -> AnnotatedSet:
         path = index.find(name, where)
         objects = tuple(_read_objects(boxes, classes, where, problems))
         read.append(AnnotatedImage(path, index.name(path), read_size(path), objects))
-    names = {one.label for image in read for one in image.objects}
-    ordered = sorted(
-        names, key=lambda name: (not name.isdecimal(), int(name) if name.isdecimal() else 0, name)
+    names = order_names({one.label for image in read for one in image.objects})
+    return AnnotatedSet(tuple(read), names, tuple(problems))
+
+
+def order_names(names: Iterable[str]) -> tuple[str, ...]:
+    """Classes in the order of their names, those that are numbers in the order of these, before all others."""
+    return tuple(
+        sorted(names, key=lambda name: (not name.isdecimal(), int(name) if name.isdecimal() else 0, name))
     )
-    return AnnotatedSet(tuple(read), tuple(ordered), tuple(problems))
 
 
 def _read_line(line: str, where: str) -> tuple[str, list[JSON], list[JSON]]:

@@ -27,15 +27,17 @@ def list_json_files(folder: Path, is_kind: Callable[[object], bool]) -> Iterator
             yield path
 
 
-def _by_split(paths: Sequence[Path], folder: Path) -> Mapping[str, Path]:
+def files_by_split(
+    paths: Sequence[Path], folder: Path, what: str = "files of annotations"
+) -> Mapping[str, Path]:
     """Files by split: a word of their name, "" where it tells none. Raises: InputError, where several are of one
-    split."""
+    split; `what` names them there."""
     files: dict[str, Path] = {}
     for path in paths:
         split = find_split(path.stem)
         if split in files:
             raise InputError(
-                "several files of annotations are of one split",
+                f"several {what} are of one split",
                 where=folder,
                 received=f"{files[split].name}, {path.name}",
                 fix="name one of the files in the place of the folder",
@@ -65,7 +67,7 @@ def _read_splits(
     read: Callable[[Path, Path], AnnotatedSet],
     tool: str,
 ) -> AnnotatedSet:
-    files = _by_split(list(paths), source)
+    files = files_by_split(list(paths), source)
     if not files:
         raise InputError(f"there are no annotations of {tool}", where=source, allowed="a .json file")
     sets = {split: read(path, images or source) for split, path in files.items()}

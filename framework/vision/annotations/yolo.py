@@ -309,6 +309,7 @@ class _LabelReader:
         self.names, self.orientation, self.keypoints = names, orientation, keypoints
         self.problems: list[str] = []
         self._without: list[str] = []
+        self._folders: dict[Path, Path] = {}
         self._skipped: Counter[str] = Counter()
         self._highest = -1
 
@@ -316,6 +317,7 @@ class _LabelReader:
         """An image with its objects. Raises: InputError, FormatError."""
         name = _name_of(path)
         labels = label_file(path)
+        self._folders[path.parent] = labels.parent
         try:
             size_hw = read_size(path, orient=self.orientation == "exif")
         except InputError:  # whoever reads its pixels says so
@@ -396,8 +398,20 @@ class _LabelReader:
             )
         return names
 
+    def _find_labels_alone(self) -> list[str]:
+        """Text files in `labels` that belong to no image: the images are called otherwise, or are not there."""
+        alone: list[str] = []
+        for images, labels in self._folders.items():
+            if images != labels and labels.is_dir():
+                stems = {path.stem for path in list_images(images)}
+                files = (path for path in sorted(labels.glob("*.txt")) if path.name not in _NAME_FILES)
+                alone += [str(path) for path in files if path.stem not in stems]
+        return alone
+
     def notes(self) -> tuple[str, ...]:
         notes = [f"{count} times: {what}" for what, count in self._skipped.items()]
+        if alone := self._find_labels_alone():
+            notes.append(f"{len(alone)} text files have no image of their name: {abbreviate(alone)}")
         if self._without:
             notes.append(
                 f"{len(self._without)} images have no text file and count as images without objects: "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Protocol
@@ -20,15 +20,94 @@ datasets of Hugging Face have it, or one of these; paths; texts, with a column `
 Content = bytes | str | tuple[str, str] | None
 
 
-def _parquet() -> ModuleType:
+def _parquet(extra: str = EXTRA) -> ModuleType:
     try:
         return importlib.import_module("pyarrow.parquet")
     except ImportError as error:
-        raise MissingExtraError("pyarrow", EXTRA, "reading and writing Parquet") from error
+        raise MissingExtraError("pyarrow", extra, "reading and writing Parquet") from error
+
+
+class ArrowField(Protocol):
+    """A column of pyarrow's schema."""
+
+    name: str
+    type: object
+
+
+class ArrowSchema(Protocol):
+    """pyarrow's Schema."""
+
+    metadata: Mapping[bytes, bytes] | None
+    names: list[str]
+
+    def __iter__(self) -> Iterator[ArrowField]: ...
+    def field(self, name: str) -> ArrowField:
+        """The column of this name."""
+        ...
+
+
+class ArrowRows(Protocol):
+    """pyarrow's RecordBatch."""
+
+    def to_pylist(self) -> list[dict[str, object]]:
+        """A dict a row."""
+        ...
+
+
+class RowGroup(Protocol):
+    """What a Parquet file says of itself, or of a group of its rows."""
+
+    num_rows: int
+
+
+class FileFacts(RowGroup, Protocol):
+    """pyarrow's FileMetaData."""
+
+    num_row_groups: int
+
+    def row_group(self, number: int) -> RowGroup:
+        """What is said of a group."""
+        ...
+
+
+class ParquetFile(Protocol):
+    """pyarrow's ParquetFile."""
+
+    schema_arrow: ArrowSchema
+    metadata: FileFacts
+
+    def iter_batches(self, *, batch_size: int, columns: list[str]) -> Iterator[ArrowRows]:
+        """Its rows, so many at a time, with these columns."""
+        ...
+
+    def read_row_group(self, number: int, columns: list[str]) -> ArrowTable:
+        """The rows of a group."""
+        ...
+
+
+def open_parquet(path: str | Path, extra: str = EXTRA) -> ParquetFile:
+    """A Parquet file. `extra` is what brings pyarrow. Raises: FormatError, where it is none, MissingExtraError."""
+    parquet = _parquet(extra)
+    try:
+        return parquet.ParquetFile(path)
+    except (OSError, ValueError) as error:  # pyarrow's errors are of these
+        raise FormatError(
+            "the table cannot be read", where=path, received=str(error)[:300], allowed="a Parquet file"
+        ) from error
+
+
+class ArrowScalar(Protocol):
+    """A cell of pyarrow."""
+
+    def as_py(self) -> object:
+        """Its value as Python has it."""
+        ...
 
 
 class ArrowColumn(Protocol):
     """A column of pyarrow."""
+
+    def __getitem__(self, row: int) -> ArrowScalar: ...
 
     def is_null(self) -> object:
         """Which of its rows are null."""
@@ -59,13 +138,7 @@ class Table:
     """
 
     def __init__(self, path: str | Path, column: str | None = None) -> None:
-        parquet = _parquet()
-        try:
-            self._file = parquet.ParquetFile(path)
-        except (OSError, ValueError) as error:  # pyarrow's errors are of these
-            raise FormatError(
-                "the table cannot be read", where=path, received=str(error)[:300], allowed="a Parquet file"
-            ) from error
+        self._file = open_parquet(path)
         names = self._file.schema_arrow.names
         match = next((name for name in ((column,) if column else COLUMNS) if name in names), None)
         if match is None:

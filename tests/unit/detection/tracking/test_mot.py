@@ -111,6 +111,18 @@ def test_a_match_is_kept_while_it_overlaps():
     np.testing.assert_allclose(scores.overlap, 9 / 11 + 7 / 13)
 
 
+def test_a_match_is_kept_from_the_frame_before_alone():
+    """A track that was lost for a frame has no right to its object (py-motmetrics#41): TrackEval 1.3 gives the nearer
+    one, and a switch."""
+    truth = {n: frame(_1=0) for n in (1, 2, 4)}
+    found = {1: frame(_1=0), 2: frame(_1=50), 4: frame(_1=3, _2=0)}
+    scores = evaluate(truth, found)
+    assert (scores.switches, scores.misses, scores.false_positives) == (1, 1, 2)
+    np.testing.assert_allclose(scores.overlap, 2.0)
+    scores = evaluate(truth, {1: frame(_1=0), 4: frame(_1=3, _2=0)})  # nothing was found in the frame between
+    assert (scores.switches, scores.misses, scores.false_positives) == (0, 1, 1)
+
+
 def test_a_switch_is_counted_over_a_gap_and_back():
     truth = {n: frame(_1=0) for n in range(1, 6)}
     found = {1: frame(_1=0), 3: frame(_2=0), 5: frame(_1=0)}

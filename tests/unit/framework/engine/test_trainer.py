@@ -13,7 +13,7 @@ import jax
 import numpy as np
 import pytest
 
-from framework.core.errors import ConfigError, InputError, WeightError
+from framework.core.errors import ConfigError, InputError, ShapeError, WeightError
 from framework.distributed import Partitioner
 from framework.engine.callbacks import Callback, EarlyStopping, LogLines, MetricsFile
 from framework.engine.stopping import TrainingStopped
@@ -175,6 +175,25 @@ def test_best_and_last_are_kept(make, tmp_path: Path):
     assert [trainer._better({"score": value}) for value in (math.nan, worst)] == [False, True]
     trainer.best_score = 1.0
     assert not trainer._better({"score": math.nan})
+
+
+@pytest.mark.parametrize(
+    "error", [ShapeError("arrays of different shapes"), RuntimeError("RESOURCE_EXHAUSTED")]
+)
+def test_an_evaluation_that_fails_costs_no_training(make, tmp_path: Path, monkeypatch, error: Exception):
+    trainer = make(folder=tmp_path, epochs=1)
+
+    def fail(params, buffers):
+        raise error
+
+    monkeypatch.setattr(trainer.evaluator, "run", fail)
+    with pytest.raises(type(error), match=str(error).splitlines()[0]):
+        trainer.fit()
+    again = make(folder=tmp_path, epochs=1)
+    again.resume(find_checkpoint(tmp_path))
+    assert again.step == trainer.step > 0
+    for name, value in trainer.state.params.items():
+        assert np.array_equal(value, again.state.params[name])
 
 
 def test_the_metrics_file_forgets_what_is_trained_again(make, tmp_path: Path):

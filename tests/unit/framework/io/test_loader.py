@@ -193,6 +193,23 @@ def test_pad_last() -> None:
     assert padded == [(0, 1), (2, 2)]
 
 
+def pack_ragged(item: Item) -> dict:
+    """A row as long as the value, but three where that is below two."""
+    return {"row": np.full(max(3, int(item.value) * 2), item.value), "number": np.int64(item.value)}
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_evaluation_takes_images_of_different_sizes_one_by_one(workers: int) -> None:
+    made = DataLoader(Items(5), batch_size=3, pack=pack_ragged, pad_last=True, num_workers=workers)
+    batches = list(made.batches(0))
+    assert [batch.ids for batch in batches] == [(0,), (1,), (2,), (3,), (4,)]
+    assert [len(batch.data["row"][0]) for batch in batches] == [3, 3, 4, 6, 8]
+    assert all(batch.data["valid"].tolist() == [True] for batch in batches)
+    assert [batch.ids for batch in made.batches(0, start=1)] == [(3,), (4,)]  # the last is not filled up
+    with pytest.raises(ShapeError, match="different shapes"):
+        list(DataLoader(Items(3), batch_size=3, pack=pack_ragged))
+
+
 def test_datasets_without_samples() -> None:
     assert list(loader(Stream(0), pad_last=True)) == []
     for dataset in (Items(0), []):

@@ -48,6 +48,15 @@ def test_cityscapes_in_folders(tmp_path: Path) -> None:
         len(Cityscapes(tmp_path))
 
 
+def test_cityscapes_without_cities(tmp_path: Path) -> None:
+    save(tmp_path / "leftImg8bit/val/a_leftImg8bit.png", np.zeros((1, 3, 3)))
+    save(tmp_path / "gtFine/val/a_gtFine_labelIds.png", [[0, 7, 33]])
+    assert mask(Cityscapes(tmp_path, "val")) == [[255, 0, 18]]
+    (tmp_path / "label_colors.txt").write_text("0 0 0 background\n255 0 0 cat\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"classes of their own(?s:.*)MaskFolder, images: leftImg8bit/val"):
+        len(Cityscapes(tmp_path, "val"))
+
+
 @pytest.mark.parametrize("separator", [",", " "])
 def test_cityscapes_by_list(tmp_path: Path, separator: str) -> None:
     save(tmp_path / "a.png", np.zeros((1, 2, 3)))

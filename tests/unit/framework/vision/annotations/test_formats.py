@@ -422,3 +422,16 @@ def test_turned_boxes_of_rolabelimg_and_boxes_without_an_area(tmp_path: Path) ->
     text(tmp_path / "a.xml", "<annotation><object><name>ship</name><robndbox/></object></annotation>")
     with pytest.raises(InputError, match=r"cx: None(?s:.)*<robndbox> with cx"):
         read_voc_folder(tmp_path)
+
+
+def test_label_files_whose_images_are_called_otherwise(tmp_path: Path):
+    """As an export of each fifth frame of a video wrote them (cvat#1294)."""
+    for name in ("images/train/5.jpg", "images/train/10.jpg"):
+        photo(tmp_path / name)
+    (tmp_path / "labels/train").mkdir(parents=True)
+    for name, text in (("5", ""), ("frame_000001", "0 .5 .5 .2 .4\n"), ("classes", "cat\n")):
+        (tmp_path / f"labels/train/{name}.txt").write_text(text, encoding="utf-8")
+    (tmp_path / "data.yaml").write_text("train: images/train\nnames: [cat]\n", encoding="utf-8")
+    notes = read_yolo(tmp_path, "train").notes
+    assert len(notes) == 2 and "1 text files have no image of their name" in notes[0]
+    assert "frame_000001.txt" in notes[0] and "10.jpg" in notes[1]
