@@ -231,6 +231,7 @@ def _convolve(axes: int, transposed: bool = False, **settings: object) -> object
         lambda: F.max_pool3d(paddle.ones([1, 4, 6, 6, 6]), 3, data_format="NHWC"),
         lambda: F.avg_pool2d(IMAGES, 2, data_format="NCDHW"),
         lambda: paddle.nn.Conv3DTranspose(4, 6, 3, data_format="NCHW"),
+        lambda: paddle.as_strided(X, [2, 2], 2),
         lambda: paddle.nn.Conv2D(4, 6, 0),
         lambda: paddle.nn.Conv2D(4, 6, 3, groups=0),
         lambda: paddle.nn.Conv3DTranspose(0, 6, 3),
