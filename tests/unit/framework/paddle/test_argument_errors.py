@@ -32,6 +32,8 @@ NO_TENSOR = cast("paddle.Tensor", None)
         lambda: paddle.argmin(X, axis="1"),
         lambda: paddle.roll(X, (-1, 1), axis="(0, 1)"),
         lambda: paddle.nn.ClipGradByValue("1"),
+        lambda: paddle.create_parameter([2], "float32", attr=cast("paddle.ParamAttr", np.arange(2))),
+        lambda: paddle.nn.Layer().create_parameter([2], default_initializer=np.arange(2)),
     ],
 )
 def test_a_wrong_kind_is_a_type_error(call: Callable[[], object]):
