@@ -200,3 +200,10 @@ def test_the_steps_of_a_scaled_loss_by_name():
     assert [one.tolist() for one in (scale, good, bad)] == [[1.0], [0], [0]]
     with pytest.raises(ValueError, match="list of Tensors"):
         amp_nn.check_finite_and_unscale(gradient, scale)
+
+
+def test_tensors_from_the_first_that_is_not_finite_on_are_times_zero():
+    tensors = [paddle.to_tensor(one) for one in ([1.0, 2.0], [np.nan, 4.0], [6.0, 8.0])]
+    _, infinite = paddle._C_ops.check_finite_and_unscale_(tensors, paddle.to_tensor([2.0]))
+    assert infinite.tolist() == [True]
+    np.testing.assert_equal([one.tolist() for one in tensors], [[0.5, 1.0], [np.nan, 0.0], [0.0, 0.0]])
