@@ -1,4 +1,4 @@
-"""Functions that are no operations, whose arguments are checked in static mode as those of operations."""
+"""Functions that are no operations, whose arguments are checked as those of operations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar, cast
 
-from framework.paddle._kernel.errors import ArgumentTypeError, OperandError
+from framework.paddle._kernel.errors import ArgumentTypeError, OperandError, none_for_a_tensor
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.tensor import Tensor
 
@@ -16,13 +16,20 @@ ResultT = TypeVar("ResultT")
 
 
 def checked(function: Callable[P, ResultT]) -> Callable[P, ResultT]:
-    """Let `mode.check` look at the calls of a function that framework/paddle/static/argument_kinds.txt lists."""
+    """Let `mode.check` look at the calls of a function that framework/paddle/static/argument_kinds.txt lists, and
+    say that the first argument must be a Tensor where it is None."""
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> ResultT:
         if mode.check is not None and mode.routed:
             mode.check(call, args, kwargs)
-        return function(*args, **kwargs)
+        try:
+            return function(*args, **kwargs)
+        except AttributeError as error:
+            first = next(iter((*args, *kwargs.values())), call)
+            if first is None and "'NoneType'" in str(error):
+                raise none_for_a_tensor(function.__name__) from error
+            raise
 
     return call
 

@@ -40,6 +40,7 @@ from framework.paddle._kernel.errors import (
     ShapeError,
     ValueNeeded,
     in_paddle_words,
+    none_for_a_tensor,
     not_finite,
 )
 from framework.paddle._kernel.mode import mode
@@ -368,11 +369,7 @@ def explained(compiled: Compiled, args: Sequence[object], error: Exception) -> E
     if isinstance(error, AttributeError):
         if not any(a is None for a in args):
             return error
-        return OperandError(
-            "an argument must be a Tensor, not None",
-            where=f"paddle.{compiled.name}",
-            fix="look at what gave it: a function without return, a gradient before backward()",
-        )
+        return none_for_a_tensor(compiled.name)
     inputs = ", ".join(
         f"{a.dtype.name}{a.shape}" if isinstance(a, Tensor) else "a key" if a is KEY else repr(a)[:40]
         for a in args

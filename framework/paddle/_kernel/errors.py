@@ -79,6 +79,15 @@ class OperandError(ShapeError, TypeError):
     """An operation cannot compute with what it got: in Paddle a TypeError in static mode, a ValueError in dynamic."""
 
 
+def none_for_a_tensor(name: str) -> OperandError:
+    """The error of a function that met None where it wants data: in Paddle 2.6.2 a ValueError, too."""
+    return OperandError(
+        "an argument must be a Tensor, not None",
+        where=f"paddle.{name}",
+        fix="look at what gave it: a function without return, a gradient before backward()",
+    )
+
+
 class ArgumentTypeError(errors.OarError, TypeError):
     """An argument is of a kind that Paddle refuses before an operation runs: a name that is no data type, an axis that
     is no integer."""

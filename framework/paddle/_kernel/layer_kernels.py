@@ -260,11 +260,12 @@ def _become(output: Tensor, values: np.ndarray, kind: object) -> Tensor:
 
 
 def check_finite_and_unscale_(x: Sequence[Tensor], scale: Tensor) -> tuple[Sequence[Tensor], Tensor]:
-    """(`x` divided by `scale` in place, whether a number of it is not finite)."""
-    infinite = wrap(jnp.asarray([any(not bool(paddle.isfinite(one).all()) for one in x)]))
+    """(`x` divided by `scale` in place, whether a number of it is not finite); from such a Tensor on, times 0."""
+    infinite = False
     for one in x:
-        one.set_value(one / scale.astype(one.dtype))
-    return x, infinite
+        infinite = infinite or not bool(paddle.isfinite(one).all())
+        one.set_value(one * 0 if infinite else one / scale.astype(one.dtype))
+    return x, wrap(jnp.asarray([infinite]))
 
 
 def update_loss_scaling_(

@@ -88,24 +88,28 @@ def _by_segment(data: Tensor, segment_ids: Tensor, reduce: str) -> Tensor:
 
 
 @reads_values
+@checked
 def segment_sum(data: Tensor, segment_ids: Tensor, name: str | None = None) -> Tensor:
     """The sums of the rows of each segment [n, ...] -> [segments, ...]. Looks at values of the ids, which rise."""
     return _by_segment(data, segment_ids, "sum")
 
 
 @reads_values
+@checked
 def segment_mean(data: Tensor, segment_ids: Tensor, name: str | None = None) -> Tensor:
     """The means of the rows of each segment; 0 for a segment without rows."""
     return _by_segment(data, segment_ids, "mean")
 
 
 @reads_values
+@checked
 def segment_max(data: Tensor, segment_ids: Tensor, name: str | None = None) -> Tensor:
     """The greatest elements of the rows of each segment; 0 for a segment without rows."""
     return _by_segment(data, segment_ids, "max")
 
 
 @reads_values
+@checked
 def segment_min(data: Tensor, segment_ids: Tensor, name: str | None = None) -> Tensor:
     """The smallest elements of the rows of each segment; 0 for a segment without rows."""
     return _by_segment(data, segment_ids, "min")

@@ -41,6 +41,7 @@ def softmax_mask_fuse(x: Tensor, mask: Tensor, name: str | None = None) -> Tenso
     return paddle.nn.functional.softmax(x + mask)
 
 
+@checked
 def softmax_mask_fuse_upper_triangle(x: Tensor) -> Tensor:
     """softmax over the last axis of [B, H, T, T] where each row sees the columns up to its own."""
     rows, columns = x.shape[-2:]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from framework.paddle._kernel.errors import ShapeError
+from framework.paddle._kernel.errors import OperandError
 
 if TYPE_CHECKING:
     from framework.paddle.nn.initializer import Initializer
@@ -64,7 +64,7 @@ class ParamAttr:
             return ParamAttr(initializer=arg)
         if type(arg).__name__ in ("L1Decay", "L2Decay"):
             return ParamAttr(regularizer=arg)
-        raise ShapeError(
+        raise OperandError(
             "this says nothing about a parameter",
             where="weight_attr or bias_attr",
             received=repr(arg)[:80],

@@ -88,6 +88,7 @@ def shape(input: Tensor) -> Tensor:
     return wrap(as_array(np.array(input.shape, np.int32)))
 
 
+@checked
 def numel(x: Tensor, name: str | None = None) -> Tensor:
     """int64 []: the number of elements."""
     if isinstance(x, Tensor) and _has_unknown_sizes(x):

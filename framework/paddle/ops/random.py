@@ -210,6 +210,7 @@ def multinomial(
     return _multinomial(x, num_samples, replacement)
 
 
+@checked
 def uniform_(
     x: Tensor, min: float = -1.0, max: float = 1.0, seed: int = 0, name: str | None = None
 ) -> Tensor:
@@ -217,6 +218,7 @@ def uniform_(
     return replace_value(x, _uniform(min, max, tuple(x.shape), x._value.dtype, seed))
 
 
+@checked
 def normal_(x: Tensor, mean: float = 0.0, std: float = 1.0, name: str | None = None) -> Tensor:
     """Fill `x` with normally distributed numbers."""
     return replace_value(x, _normal(mean, std, tuple(x.shape), x._value.dtype))
@@ -227,6 +229,7 @@ def _exponential(key: Key, like: Array, rate: Array) -> Array:
     return (jax.random.exponential(key, like.shape, jnp.float32) / rate).astype(like.dtype)
 
 
+@checked
 def exponential_(x: Tensor, lam: float = 1.0, name: str | None = None) -> Tensor:
     """Fill `x` with numbers of an exponential distribution of mean 1 / lam; a leaf may want a gradient."""
     if x._node is None:

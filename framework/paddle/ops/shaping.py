@@ -400,6 +400,12 @@ def as_real(x: Array, name: str | None = None) -> Array:
 def as_strided(x: Array, shape: Whole, stride: Whole, offset: int = 0, name: str | None = None) -> Array:
     """Element (i, j, ...) is number `offset + i * stride[0] + j * stride[1] + ...` of the flattened elements."""
     sizes, strides = whole_numbers(shape), whole_numbers(stride)
+    if len(sizes) != len(strides):  # Paddle reads memory of other things as the rest
+        raise ShapeError(
+            "stride has one number for each dimension of shape",
+            where="paddle.as_strided",
+            received=f"shape {list(sizes)}, stride {list(strides)}",
+        )
     places = np.full((), offset)
     for size, step in zip(sizes, strides, strict=True):
         places = places[..., None] + np.arange(size) * step

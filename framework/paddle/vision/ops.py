@@ -219,6 +219,7 @@ def _given(x: jax.Array | None, dtype: str | None = None) -> Tensor | None:
 
 
 @reads_values
+@checked
 def nms(
     boxes: Tensor,
     iou_threshold: float = 0.3,
@@ -335,6 +336,7 @@ def read_file(filename: str, name: str | None = None) -> Tensor:
     return wrap(as_array(np.frombuffer(image.read_bytes(filename, "image")[0], np.uint8)))
 
 
+@checked
 def decode_jpeg(x: Tensor, mode: str = "unchanged", name: str | None = None) -> Tensor:
     """The image [C, H, W] uint8 in the bytes of a JPEG.
 

@@ -343,6 +343,7 @@ def _sequence_mask(x: Array, maxlen: int, dtype: DTypeLike) -> Array:
 
 
 @reads_values
+@checked
 def sequence_mask(
     x: Tensor, maxlen: int | None = None, dtype: DTypeLike = "int64", name: str | None = None
 ) -> Tensor:

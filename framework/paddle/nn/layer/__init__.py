@@ -14,7 +14,7 @@ import numpy as np
 
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.arguments import Integers
-from framework.paddle._kernel.errors import ArgumentTypeError, AssertedError, ShapeError
+from framework.paddle._kernel.errors import ArgumentTypeError, AssertedError, OperandError, ShapeError
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Parameter, Tensor, as_array
@@ -476,8 +476,15 @@ def new_parameter(
 
     Raises:
         AssertedError: a size is not above 0.
+        OperandError: `attr` says nothing about a parameter, or `default_initializer` fills none.
     """
     attribute = ParamAttr._to_attr(attr)
+    if default_initializer is not None and not callable(default_initializer):
+        raise OperandError(
+            "default_initializer is an initializer",
+            where="create_parameter",
+            received=type(default_initializer).__name__,
+        )
     if not isinstance(attribute, ParamAttr):
         return None
     sizes = tuple(int(size) for size in ([shape] if isinstance(shape, int) else shape))

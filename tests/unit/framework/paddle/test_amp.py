@@ -187,3 +187,23 @@ def test_a_checker_knows_the_seed():
     paddle.seed(102)
     checker = paddle.amp.debugging.TensorCheckerConfig(enable=True)
     assert (checker.seed, checker.initial_seed) == (102, 102)
+
+
+def test_the_steps_of_a_scaled_loss_by_name():
+    amp_nn = paddle.static.amp.amp_nn
+    gradient, scale = paddle.to_tensor([1.0, 2.0]), paddle.to_tensor([2.0])
+    given, infinite = amp_nn.check_finite_and_unscale([gradient], scale)
+    assert given[0] is gradient and gradient.tolist() == [0.5, 1.0] and infinite.tolist() == [False]
+    good, bad = paddle.to_tensor([3], "int32"), paddle.to_tensor([1], "int32")
+    amp_nn.update_loss_scaling([gradient], paddle.to_tensor([True]), scale, good, bad, 4, 2, 2.0, 0.5)
+    assert gradient.tolist() == [0.0, 0.0]  # and Paddle 2.6.2's numbers:
+    assert [one.tolist() for one in (scale, good, bad)] == [[1.0], [0], [0]]
+    with pytest.raises(ValueError, match="list of Tensors"):
+        amp_nn.check_finite_and_unscale(gradient, scale)
+
+
+def test_tensors_from_the_first_that_is_not_finite_on_are_times_zero():
+    tensors = [paddle.to_tensor(one) for one in ([1.0, 2.0], [np.nan, 4.0], [6.0, 8.0])]
+    _, infinite = paddle._C_ops.check_finite_and_unscale_(tensors, paddle.to_tensor([2.0]))
+    assert infinite.tolist() == [True]
+    np.testing.assert_equal([one.tolist() for one in tensors], [[0.5, 1.0], [np.nan, 0.0], [0.0, 0.0]])

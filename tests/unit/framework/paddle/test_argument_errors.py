@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from framework.paddle.static import argument_kinds
 
 X = paddle.to_tensor(np.arange(12, dtype="float32").reshape(3, 4))
 IMAGES = paddle.ones([1, 4, 2, 2])
+NO_TENSOR = cast("paddle.Tensor", None)
 
 
 @pytest.mark.parametrize(
@@ -30,6 +32,8 @@ IMAGES = paddle.ones([1, 4, 2, 2])
         lambda: paddle.argmin(X, axis="1"),
         lambda: paddle.roll(X, (-1, 1), axis="(0, 1)"),
         lambda: paddle.nn.ClipGradByValue("1"),
+        lambda: paddle.create_parameter([2], "float32", attr=cast("paddle.ParamAttr", np.arange(2))),
+        lambda: paddle.nn.Layer().create_parameter([2], default_initializer=np.arange(2)),
     ],
 )
 def test_a_wrong_kind_is_a_type_error(call: Callable[[], object]):
@@ -229,6 +233,7 @@ def _convolve(axes: int, transposed: bool = False, **settings: object) -> object
         lambda: F.max_pool3d(paddle.ones([1, 4, 6, 6, 6]), 3, data_format="NHWC"),
         lambda: F.avg_pool2d(IMAGES, 2, data_format="NCDHW"),
         lambda: paddle.nn.Conv3DTranspose(4, 6, 3, data_format="NCHW"),
+        lambda: paddle.as_strided(X, [2, 2], 2),
         lambda: paddle.nn.Conv2D(4, 6, 0),
         lambda: paddle.nn.Conv2D(4, 6, 3, groups=0),
         lambda: paddle.nn.Conv3DTranspose(0, 6, 3),
@@ -236,4 +241,23 @@ def _convolve(axes: int, transposed: bool = False, **settings: object) -> object
 )
 def test_windows_that_paddle_refuses_are_value_errors(call: Callable[[], object]):
     with pytest.raises(ValueError):
+        call()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: paddle.numel(NO_TENSOR),
+        lambda: paddle.increment(NO_TENSOR),
+        lambda: paddle.normal_(NO_TENSOR),
+        lambda: paddle.unique(NO_TENSOR),
+        lambda: paddle.multinomial(x=NO_TENSOR),
+        lambda: F.dropout(NO_TENSOR),
+        lambda: F.sequence_mask(NO_TENSOR),
+        lambda: paddle.geometric.segment_sum(NO_TENSOR, X),
+        lambda: paddle.vision.ops.nms(NO_TENSOR),
+    ],
+)
+def test_none_for_a_tensor_is_told_by_functions_that_are_no_operations(call: Callable[[], object]):
+    with pytest.raises(ValueError, match="must be a Tensor, not None"):
         call()

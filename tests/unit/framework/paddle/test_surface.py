@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from framework import paddle
+from framework.core.errors import ForeignNameError
 from tools.docs import paddle_table
 from tools.docs.paddle_table import Name
 
@@ -48,3 +49,12 @@ def test_a_missing_name_says_why() -> None:
         _ = paddle.sparse.nn.functional.attention
     with pytest.raises(AttributeError, match="no such name"):
         _ = paddle.nothing_of_the_kind
+
+
+def test_the_kinds_of_the_older_quantizers_are_imported_and_not_made():
+    quantization = paddle.quantization
+    assert quantization.AbsmaxQuantizer in quantization.SUPPORT_ACT_QUANTIZERS
+    assert len(quantization.SUPPORT_WT_QUANTIZERS) == 2
+    for kind in (*quantization.SUPPORT_ACT_QUANTIZERS, *quantization.SUPPORT_WT_QUANTIZERS):
+        with pytest.raises(ForeignNameError, match="QAT and PTQ"):
+            kind()
