@@ -55,6 +55,66 @@ def test_json_lines_keep_words(tmp_path: Path) -> None:
     assert data[0].text == "play it" and data[0].words == ("play", "it") and data[0].label == 1
 
 
+def test_a_line_with_more_columns_than_the_header_is_refused(tmp_path: Path) -> None:
+    """As pandas does: a comma of the text made the rest of it the class."""
+    path = write(tmp_path / "a.csv", "text,label,,\nfine,pos,,,,\nwell, hello,neg,x,y\n")
+    with pytest.raises(FormatError, match="more columns than the first one") as caught:
+        len(TextClassification(path, "text", "label", separator=","))
+    assert "line 3" in str(caught.value) and 'as "a, b"' in str(caught.value)
+    (broken,) = validate(path, "table", Columns("text", "label", separator=",")).broken
+    assert broken.startswith("line 3: the line has more columns")
+
+
+def test_spaces_around_a_class_are_none_of_its_name(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "text, label\na, pos \nb,pos\nc,  neg\n")
+    data = TextClassification(path, "text", "label", separator=",")
+    assert data.class_names == ("neg", "pos") and [sample.label for sample in data.samples] == [1, 1, 0]
+    spaced = TextClassification(path, "text", "label", separator=",", classes=(" pos ", "pos", "  neg"))
+    assert [sample.label for sample in spaced.samples] == [0, 1, 2]
+
+
+def test_classes_of_json_that_are_numbers(tmp_path: Path) -> None:
+    """pandas writes 1.0 for 1 where another row lacks its class."""
+    path = write(tmp_path / "a.jsonl", '{"t": "a", "c": 1.0}\n{"t": "b", "c": 1}\n{"t": null, "c": 0}\n')
+    assert TextClassification(path, "t", "c").class_names == ("0", "1")
+    assert [sample.label for sample in TextClassification(path, "t", "c", classes=("no", "yes"))] == [1, 1]
+    assert validate(path, "table", Columns("t", "c")).empty == ("line 3",)
+    for none in ("NaN", "Infinity", "-100", "null"):
+        write(path, f'{{"t": "a", "c": {none}}}\n')
+        with pytest.raises(FormatError, match="the line has no class"):
+            len(TextClassification(path, "t", "c"))
+
+
+def test_lists_of_classes_that_pandas_wrote_into_a_table(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "text,label\na,\"['x', 'y, z']\"\nb,['x']\nc,[]\nd,[x\n")
+    data = TextClassification(path, "text", "label", separator=",", label_separator=",")
+    assert data.class_names == ("[x", "x", "y, z")
+    assert [sample.labels for sample in data.samples] == [(1, 2), (1,), (), (0,)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"text":{"0":"a","2":"b"},"label":{"0":1,"2":0}}',
+        '{"columns":["text","label"],"index":[0,2],"data":[["a",1],["b",0]]}',
+        '{"schema":{"fields":[]},"data":[{"index":0,"text":"a","label":1},{"index":2,"text":"b","label":0}]}',
+    ],
+)
+def test_json_as_pandas_writes_it(text: str, tmp_path: Path) -> None:
+    data = TextClassification(write(tmp_path / "a.json", text), "text", "label")
+    assert [(sample.text, sample.label) for sample in data.samples] == [("a", 1), ("b", 0)]
+
+
+def test_encodings_of_spreadsheets(tmp_path: Path) -> None:
+    mac = write(tmp_path / "mac.csv", "text,label\ra,1\rb,0\r")
+    assert len(TextClassification(mac, "text", "label", separator=",")) == 2
+    wide = tmp_path / "wide.csv"
+    for data, advice in (("text\ta\n".encode("utf-16"), "UTF-16"), (b"PK\x03\x04\xff", "workbook")):
+        wide.write_bytes(data)
+        with pytest.raises(FormatError, match=advice):
+            len(TextClassification(wide))
+
+
 CONLLU = """# text = vámonos al mar
 1-2\tvámonos\t_\t_\n1\tvamos\tir\tVERB\n2\tnos\tnos\tPRON\n2.1\tx\tx\tX\n3\tmar\tmar\tNOUN\n
 1\tsí\tsí\tINTJ
