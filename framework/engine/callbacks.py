@@ -178,7 +178,9 @@ class Profile(Callback):
 
 
 _LESS = ("loss", "perplexity", "error", "entropy", "distance")
-_LESS_ALONE = frozenset("nats bits ne mae mse rmse mape cer wer ter nme fid eer".split())
+_LESS_ALONE = frozenset(
+    ("nats", "bits", "ne", "mae", "mse", "rmse", "mape", "cer", "wer", "ter", "nme", "fid", "eer")
+)
 """In the names of scores of which less is better: anywhere, and as words of their own."""
 
 
@@ -190,8 +192,8 @@ class EarlyStopping(Callback):
     Attributes:
         monitor: The score to watch; None is the one that chooses the best checkpoint.
         mode: Whether less ("min") or more ("max") is better; "auto" is what the metric says for the score that chooses
-            the best checkpoint, and for another one less where its name has a word for what is wrong or surprising, such
-            as loss, error, perplexity, nats or mae.
+            the best checkpoint, and for another one less where its name has a word for what is wrong or surprising,
+            such as loss, error, perplexity, nats or mae.
         min_delta: An evaluation is better by more than this.
         baseline: The best score at the start: what is not better does not count.
     """
