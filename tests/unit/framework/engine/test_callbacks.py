@@ -143,14 +143,9 @@ def test_early_stopping() -> None:
 @pytest.mark.parametrize(
     ("name", "less"),
     [
-        ("nats", True),
-        ("bits_per_byte", True),
-        ("val_MAE", True),
-        ("ne", True),
-        ("log_loss", True),
-        ("top1_error", True),
-    ]
-    + [("f1", False), ("mean_iou", False), ("precision", False), ("one", False), ("acer", False)],
+        *((name, True) for name in ("nats", "bits_per_byte", "val_MAE", "ne", "log_loss", "top1_error")),
+        *((name, False) for name in ("f1", "mean_iou", "precision", "one", "acer")),
+    ],
 )
 def test_early_stopping_knows_scores_of_which_less_is_better(name: str, less: bool) -> None:
     """As Lightning and Keras ask for a mode: a run that still became better was ended."""
