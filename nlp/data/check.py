@@ -150,7 +150,7 @@ def validate_dataset(dataset: Dataset, observe: Observe | None = None) -> data_c
     )
     if isinstance(dataset, AnnotatedText | QuestionAnswers):
         return replace(report, misplaced=dataset.problems)
-    if isinstance(dataset, TextClassification):  # the data set leaves these out
+    if isinstance(dataset, TextClassification | TaggedText):  # the data set leaves these out
         return replace(report, empty=_validate_file(dataset).empty)
     return report
 

@@ -153,6 +153,39 @@ def test_marks_between_documents(tmp_path: Path) -> None:
     assert dict(validate_dataset(data).classes) == {"O": 2, "B-ORG": 1}  # type: ignore[attr-defined]
 
 
+def test_comments_before_sentences_are_no_words(tmp_path: Path) -> None:
+    """Of MultiCoNER, which gave the tag "domain=en", and of CoNLL-U Plus; a sign # stays a word."""
+    text = "# id 6f\tdomain=en\na _ _ B-X\n# _ _ O\n\n\n# id 7a\tdomain=en\n# _ _ O\nb _ _ O\n"
+    data = TaggedText(write(tmp_path / "a.conll", text))
+    assert data.class_names == ("B-X", "O")
+    assert [sample.words for sample in data.samples] == [("a", "#"), ("#", "b")]
+    plus = "# global.columns = FORM TAG\n# text = a b\na\tX\n#\tO\n\n# doc 3\n#\tO\n"
+    data = TaggedText(write(tmp_path / "b.txt", plus))
+    assert [sample.words for sample in data.samples] == [("a", "#"), ("#",)]
+
+
+def test_a_word_with_a_space_is_not_cut(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.txt", "in O\nNew York B-LOC\nnow O\n")
+    with pytest.raises(FormatError, match=r"line 2.*more columns than the others|more columns"):
+        len(TaggedText(path))
+    assert validate(path, "tagged", Columns()).broken == (
+        "line 2: a line has more columns than the others: 'New York B-LOC'",
+    )
+    spaces = "10\u00a0000 B-NUM\n\u3000 O\n x  _  O \n"
+    assert TaggedText(write(path, spaces))[0].words == ("10\u00a0000", "\u3000", "x")
+    assert TaggedText(write(path, "in\tO\nNew York\tB-LOC\n"))[0].words == ("in", "New York")
+
+
+def test_sentences_without_words_are_left_out(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "a.jsonl",
+        '{"w": [], "t": []}\n{"w": ["", "a"], "t": ["O", "X"]}\n{"w": [" "], "t": ["O"]}\n',
+    )
+    data = TaggedText(path, word="w", tag="t")
+    assert [sample.words for sample in data.samples] == [("", "a")] and data[0].tags == (0, 1)
+    assert validate_dataset(data).faults()["blank texts"] == ("line 1", "line 3")
+
+
 @pytest.mark.parametrize("mark", ["\x02", " "])
 def test_a_sentence_may_be_a_line(mark: str, tmp_path: Path) -> None:
     """As in PaddleNLP's msra_ner and lac, and in PALM."""
