@@ -38,9 +38,10 @@ class TaggedText(ClassDataset):
     """Sentences of words with a tag each.
 
     Files: CoNLL-U (.conllu), JSON (.jsonl, .json) with lists of words and tags, otherwise a word and its tag a line,
-    the last column, with a blank line between sentences and comments before them (`# id = 3`); or a sentence a line as in PaddleNLP: words and tags are two
-    columns with as many parts, between the character 2 or spaces. Without `classes` the classes are the sorted tags in
-    the file; a number in JSON that is no name of theirs counts in `classes` from 0.
+    the last column, with a blank line between sentences and comments before them (`# id = 3`); or a sentence a line as
+    in PaddleNLP: words and tags are two columns with as many parts, between the character 2 or spaces. Sentences
+    without words are left out, and counted in the log. Without `classes` the classes are the sorted tags in the file; a
+    number in JSON that is no name of theirs counts in `classes` from 0.
 
     With `unit` "characters" each character is a word of its own, and a letter before the word's tag says where it
     stands in the word: B- at the beginning, E- at the end, M- between them, and S- where the word is one character. So

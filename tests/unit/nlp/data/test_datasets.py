@@ -171,7 +171,7 @@ def test_a_word_with_a_space_is_not_cut(tmp_path: Path) -> None:
     assert validate(path, "tagged", Columns()).broken == (
         "line 2: a line has more columns than the others: 'New York B-LOC'",
     )
-    spaces = "10\u00a0000 B-NUM\n\u3000 O\n x  _  O \n"
+    spaces = "10\u00a0000 B-NUM\n\u3000 O\n x    O \n"
     assert TaggedText(write(path, spaces))[0].words == ("10\u00a0000", "\u3000", "x")
     assert TaggedText(write(path, "in\tO\nNew York\tB-LOC\n"))[0].words == ("in", "New York")
 
