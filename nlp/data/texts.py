@@ -8,7 +8,7 @@ import csv
 import dataclasses
 import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Self
@@ -299,6 +299,16 @@ def is_blank(sample: TextSample) -> bool:
     """Whether one of its texts is empty or spaces alone."""
     texts = [sample.text, sample.pair, sample.target, sample.negative.pair if sample.negative else None]
     return any(text is not None and not text.strip() for text in texts)
+
+
+def sort_names(names: Iterable[str]) -> tuple[str, ...]:
+    """The names of classes in order: of numbers, where all are whole ones of few digits, since correlations and lists
+    of weights count in it and 10 follows 9; else of texts."""
+    texts = sorted(names)
+    is_number = all(
+        name.isascii() and name.removeprefix("-").isdecimal() and len(name) < 10 for name in texts
+    )
+    return tuple(sorted(texts, key=int) if is_number else texts)
 
 
 def number_classes(names: Sequence[str]) -> dict[str, int]:

@@ -85,6 +85,16 @@ def test_classes_of_json_that_are_numbers(tmp_path: Path) -> None:
             len(TextClassification(path, "t", "c"))
 
 
+def test_classes_that_are_numbers_are_in_their_order(tmp_path: Path) -> None:
+    """Pearson and Spearman count in it: as texts 10 stood between 1 and 2."""
+    names = ("-1", "0", "1", "2", "10")
+    path = write(tmp_path / "a.tsv", "".join(f"text {name}\t{name}\n" for name in reversed(names)))
+    assert TextClassification(path).class_names == names
+    with open(path, "a", encoding="utf-8") as file:
+        file.write("more\t3+\n")
+    assert TextClassification(path).class_names == ("-1", "0", "1", "10", "2", "3+")
+
+
 def test_lists_of_classes_that_pandas_wrote_into_a_table(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", "text,label\na,\"['x', 'y, z']\"\nb,['x']\nc,[]\nd,[x\n")
     data = TextClassification(path, "text", "label", separator=",", label_separator=",")
