@@ -35,7 +35,8 @@ class TextClassifier(Protocol):
 
 
 class Tagger(Protocol):
-    """A Layer that gives each token one of L tags."""
+    """A Layer that gives each token one of L tags. One whose loss is a mean over tokens says `mean_over = "tokens"`, so
+    that gradients of several batches are averaged as those of one large batch (`optim.accumulate`)."""
 
     def loss(self, tokens: Tokens, tags: jax.Array) -> jax.Array:
         """A float32 scalar, the mean over texts or tokens; `tags` [N, T] int32, below 0 where a token has none."""

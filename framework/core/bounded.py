@@ -106,8 +106,17 @@ def decode(data: bytes, where: object, what: str = "file", error: type[OarError]
             where=f"{where}, line {data[: problem.start].count(10) + 1}",
             received=f"byte 0x{data[problem.start]:02x}",
             allowed="UTF-8",
-            fix="save it as UTF-8; if it is Chinese: iconv -f GB18030 -t UTF-8",
+            fix=_advise_encoding(data),
         ) from None
+
+
+def _advise_encoding(data: bytes) -> str:
+    """What to do with bytes that are not UTF-8."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "it is UTF-16, as Excel's Unicode text: iconv -f UTF-16 -t UTF-8"
+    if data.startswith(b"PK\x03\x04"):
+        return "it is a workbook or a zip archive: save the sheet as CSV UTF-8"
+    return "save it as UTF-8; if it is Chinese: iconv -f GB18030 -t UTF-8, else of Windows: iconv -f CP1252 -t UTF-8"
 
 
 def read_json(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import re
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -176,6 +177,13 @@ class Profile(Callback):
         log.info(f"profile of steps {self.step} to {self.step + 2} in {self.folder}")
 
 
+_LESS = ("loss", "perplexity", "error", "entropy", "distance")
+_LESS_ALONE = frozenset(
+    ("nats", "bits", "ne", "mae", "mse", "rmse", "mape", "cer", "wer", "ter", "nme", "fid", "eer")
+)
+"""In the names of scores of which less is better: anywhere, and as words of their own."""
+
+
 @register("callback")
 @dataclass(frozen=True)
 class EarlyStopping(Callback):
@@ -183,8 +191,9 @@ class EarlyStopping(Callback):
 
     Attributes:
         monitor: The score to watch; None is the one that chooses the best checkpoint.
-        mode: Whether less ("min") or more ("max") is better; "auto" is less for names with "loss" or "perplexity" in
-            them, and what the metric says for the score that chooses the best checkpoint.
+        mode: Whether less ("min") or more ("max") is better; "auto" is what the metric says for the score that chooses
+            the best checkpoint, and for another one less where its name has a word for what is wrong or surprising,
+            such as loss, error, perplexity, nats or mae.
         min_delta: An evaluation is better by more than this.
         baseline: The best score at the start: what is not better does not count.
     """
@@ -215,7 +224,8 @@ class EarlyStopping(Callback):
         }
         if not scores:
             return
-        name = next(iter(scores)) if self.monitor is None else self.monitor
+        first = next(iter(scores))
+        name = first if self.monitor is None else self.monitor
         if name not in scores:
             raise ConfigError(
                 "the evaluation has no such score",
@@ -224,7 +234,7 @@ class EarlyStopping(Callback):
                 allowed=", ".join(scores),
                 fix=did_you_mean(name, scores),
             )
-        sign = 1.0 if self._more_is_better(name, trainer) else -1.0
+        sign = 1.0 if self._more_is_better(name, trainer, first) else -1.0
         best = self._best.get("best", self.baseline)
         # a score that is no number is never the best one, or nothing would be better than it
         better = not math.isnan(scores[name]) and (
@@ -237,12 +247,14 @@ class EarlyStopping(Callback):
             log.info(f"no better {name} in {self.patience} evaluations: training ends")
             trainer.stop = True
 
-    def _more_is_better(self, name: str, trainer: Trainer) -> bool:
+    def _more_is_better(self, name: str, trainer: Trainer, first: str) -> bool:
         if self.mode != "auto":
             return self.mode == "max"
-        if self.monitor is None:
+        if name == first:
             return trainer.higher_is_better
-        return not any(word in name for word in ("loss", "perplexity"))
+        return not any(word in name.lower() for word in _LESS) and not _LESS_ALONE.intersection(
+            re.split(r"[\W_]+", name.lower())
+        )
 
     def state_dict(self) -> dict[str, JSON]:
         return dict(self._best)

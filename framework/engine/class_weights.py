@@ -55,6 +55,16 @@ def balance_classes(counts: np.ndarray) -> tuple[float, ...]:
     return tuple(weights.tolist())
 
 
+def sum_weights(weight: jax.Array | None, labels: jax.Array, smoothing: float) -> jax.Array | None:
+    """Of how much a cross-entropy with these class weights [C] is the mean, for `Losses.weight`; None without weights.
+
+    Args:
+        labels: [N] class indices.
+        smoothing: The share of a label that all classes have alike.
+    """
+    return None if weight is None else ((1 - smoothing) * weight[labels] + smoothing * weight.mean()).sum()
+
+
 def weight_array(weight: ClassWeights, num_classes: int, where: str) -> jax.Array | None:
     """[num_classes] float32 for a loss.
 

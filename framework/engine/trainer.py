@@ -42,7 +42,7 @@ from framework.nn import functional_core
 from framework.nn.host_embedding import host_tables
 from framework.nn.layer import Layer
 from framework.optimizer.base import Optimizer
-from framework.optimizer.lr import PlateauState
+from framework.optimizer.lr import PlateauState, ReduceOnPlateau
 
 log = logging.getLogger("oar")
 
@@ -118,6 +118,7 @@ class Trainer:
         self.schedule = optimizer.schedule.resolve(*updates)
         watched = self.schedule.plateau
         self.plateau = PlateauState(watched) if watched is not None else None
+        self._check_plateau(watched, eval is not None)
         self.graphdef, self.param_groups = trained_graph(model, optimizer, options)
         tables = self.table_groups = optimizer.table_groups(model)
         self.host_tables = host_tables(model)
@@ -513,6 +514,23 @@ class Trainer:
         took = time.perf_counter() - began
         self._mark = self._mark[0] + took, *self._mark[1:]  # evaluation is no training time
         return scores
+
+    def _check_plateau(self, watched: ReduceOnPlateau | None, is_evaluated: bool) -> None:
+        """Raises: ConfigError, where the rate would fall while the score that it follows becomes better."""
+        if watched is None:
+            return
+        if not (is_evaluated and self.task.metrics(self.labels)):
+            log.warning("nothing is scored, so ReduceOnPlateau leaves the learning rate as it is")
+        elif (watched.mode == "max") != self.higher_is_better:
+            allowed = "max" if self.higher_is_better else "min"
+            raise ConfigError(
+                "the learning rate would fall while the score becomes better",
+                where="optim.learning_rate.mode",
+                received=watched.mode,
+                allowed=allowed,
+                fix=f"-o optim.learning_rate.mode={allowed}: it follows the first score of an evaluation, of which "
+                f"{'more' if self.higher_is_better else 'less'} is better",
+            )
 
     @property
     def higher_is_better(self) -> bool:

@@ -11,13 +11,14 @@ from framework.core.errors import FormatError, InputError
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a UTF-8 file without their ends. A byte order mark is left out; only a line feed ends a line.
+    """The lines of a UTF-8 file without their ends. A byte order mark is left out; only a line feed ends a line, or
+    a carriage return where the file has no line feed, as of Excel for Macintosh.
 
     Raises:
         InputError: there is no such file. FormatError: it is not UTF-8, or empty.
     """
     text = decode(read_bytes(path, DATASET, "text file", InputError), path, "text file")
-    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    lines = [line.removesuffix("\r") for line in text.split("\n" if "\n" in text else "\r")]
     if lines and not lines[-1]:
         lines.pop()
     if not lines:

@@ -24,6 +24,7 @@ from nlp.data.tagged import TaggedText, read_sentences
 from nlp.data.texts import (
     ClassDataset,
     TextDataset,
+    check_width,
     column,
     find_title,
     label_name,
@@ -149,7 +150,7 @@ def validate_dataset(dataset: Dataset, observe: Observe | None = None) -> data_c
     )
     if isinstance(dataset, AnnotatedText | QuestionAnswers):
         return replace(report, misplaced=dataset.problems)
-    if isinstance(dataset, TextClassification):  # the data set leaves these out
+    if isinstance(dataset, TextClassification | TaggedText):  # the data set leaves these out
         return replace(report, empty=_validate_file(dataset).empty)
     return report
 
@@ -266,7 +267,7 @@ def _entries(path: Path, broken: list[str]) -> Iterator[tuple[int, str, object]]
 def _rows(path: Path, form: Format, columns: Columns, broken: list[str]) -> Iterator[_Row]:
     requested: list[int | str] = [columns.text, columns.label]
     named = form == "table" and any(isinstance(name, str) for name in requested)
-    header, first = columns.header or named, True
+    header, first, first_fields = columns.header or named, True, None
     for number, line in _records(path, form, columns, broken):
         if form != "lines" and not line.strip():
             continue  # the data set passes over blank lines too
@@ -275,14 +276,16 @@ def _rows(path: Path, form: Format, columns: Columns, broken: list[str]) -> Iter
             continue
         where = f"line {number}"
         try:
+            fields = parse_line(line, path, columns.separator, where)
+            first_fields = first_fields or fields
+            check_width(fields, first_fields, columns.separator, where)
             if header:
                 header = False
-                titles = [str(title).strip() for title in parse_line(line, path, columns.separator, where)]
+                titles = [str(title).strip() for title in fields]
                 requested = (
                     [find_title(titles, name, str(path)) for name in requested] if named else requested
                 )
                 continue
-            fields = parse_line(line, path, columns.separator, where)
             is_first, first = first, False
             if is_first and not named and not columns.header and names_columns(fields, requested):
                 continue
@@ -310,6 +313,8 @@ def _text_and_label(
     separator = columns.label_separator
     labels = label_names(column(fields, names[1], where), separator, where, columns.classes)
     label = labels[0] if separator is None else tuple(sorted(set(labels)))
+    if text is None:  # the data set leaves these out
+        text = ""
     if isinstance(text, list) and all(isinstance(word, str) for word in text):
         text = " ".join(text)
     if not isinstance(text, str):

@@ -16,6 +16,7 @@ from nlp.data.texts import (
     leave_out_blank,
     number_classes,
     read_columns,
+    sort_names,
 )
 
 
@@ -25,9 +26,10 @@ class TextClassification(ClassDataset):
     """One text a line, in columns between separators, or in JSON lines (.jsonl).
 
     A column is a number, counted from 0, a name in the first line, or a key of JSON. A text that is a list of words in
-    JSON is joined by spaces, and the words are kept. Lines without a text are left out, and counted in the log. Without
-    `classes` the classes are the sorted names in the file; a number in JSON that is no name of theirs counts in
-    `classes` from 0, as labels of Hugging Face's data sets do.
+    JSON is joined by spaces, and the words are kept. Lines without a text (in JSON also null) are left out, and counted
+    in the log. Without `classes` the classes are the sorted names in the file; a number in JSON that is no name of
+    theirs counts in `classes` from 0, as labels of Hugging Face's data sets do. Names that are all whole numbers are
+    sorted as numbers.
 
     Attributes:
         header: Leave out the first line, also where columns are numbers. One that names the columns is left out anyway.
@@ -61,7 +63,7 @@ class TextClassification(ClassDataset):
         columns = [self.text, self.label, *(() if self.pair is None else (self.pair,))]
         rows = read_columns(self.path, self.separator, self.header, columns)
         labels = [self._labels(fields[1], where) for where, fields in rows]
-        names = tuple(sorted(set().union(*labels))) if self.classes is None else self.classes
+        names = sort_names(set().union(*labels)) if self.classes is None else self.classes
         samples, indices = [], number_classes(names)
         for (where, fields), label in zip(rows, labels):
             text, words = _text(fields[0], where)
@@ -77,8 +79,8 @@ class TextClassification(ClassDataset):
 
 
 def _text(value: object, where: str) -> tuple[str, tuple[str, ...] | None]:
-    if isinstance(value, str):
-        return value, None
+    if value is None or isinstance(value, str):
+        return value or "", None
     if isinstance(value, list) and all(isinstance(word, str) for word in value):
         return " ".join(value), tuple(value)
     raise FormatError(

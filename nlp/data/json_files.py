@@ -117,12 +117,30 @@ def _is_whole(text: str) -> bool:
 
 
 def _entries_of(value: object) -> list[object]:
-    """Those of a whole file: of a list, of a list under one of `_LISTS`, or the value itself."""
+    """Those of a whole file: of a list, of a list under one of `_LISTS`, the rows of a table that pandas wrote, or the
+    value itself."""
     if isinstance(value, list):
         return value
     assert isinstance(value, dict)
+    if rows := _rows_of_pandas(value):
+        return rows
     for name in _LISTS:
         if isinstance(value.get(name), list):
             return value[name]
     inner = next(iter(value.values())) if len(value) == 1 else None
     return _entries_of(inner) if isinstance(inner, dict) else [value]
+
+
+def _rows_of_pandas(value: Mapping[str, object]) -> list[object]:
+    """The rows of a file of `DataFrame.to_json`, by its columns (the default: {"text": {"0": …}}) or split
+    ({"columns": […], "data": [[…]]}); none of another file."""
+    titles, rows = value.get("columns"), value.get("data")
+    if isinstance(titles, list) and isinstance(rows, list):
+        return [dict(zip(titles, row)) for row in rows if isinstance(row, list) and len(row) == len(titles)]
+    columns = {name: column for name, column in value.items() if isinstance(column, dict)}
+    numbers = list(next(iter(columns.values()), ()))
+    if len(columns) < max(1, len(value)) or not numbers or not all(number.isdecimal() for number in numbers):
+        return []
+    if any(list(column) != numbers for column in columns.values()):
+        return []
+    return [{name: column[number] for name, column in columns.items()} for number in numbers]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +20,7 @@ from nlp.data.texts import (
     class_index,
     column,
     label_name,
+    leave_out_blank,
     number_classes,
     read_table,
 )
@@ -25,6 +28,7 @@ from nlp.data.texts import (
 DOCUMENT = "-DOCSTART-"  # of CoNLL 2003, between documents
 _HEADER = ["text_a", "label"]  # of PaddleNLP's and PALM's files with a sentence a line
 _PADDLE_MARK = "\x02"  # between the words of these, and between their tags
+_COMMENT = re.compile(r"#\s*(id\s+\S+\s+domain=|[\w.:-]+\s+=(\s|$))")  # of MultiCoNER; of CoNLL-U Plus
 _Words = list[tuple[str, str]]  # each with its tag
 
 
@@ -34,9 +38,10 @@ class TaggedText(ClassDataset):
     """Sentences of words with a tag each.
 
     Files: CoNLL-U (.conllu), JSON (.jsonl, .json) with lists of words and tags, otherwise a word and its tag a line,
-    the last column, with a blank line between sentences; or a sentence a line as in PaddleNLP: words and tags are two
-    columns with as many parts, between the character 2 or spaces. Without `classes` the classes are the sorted tags in
-    the file; a number in JSON that is no name of theirs counts in `classes` from 0.
+    the last column, with a blank line between sentences and comments before them (`# id = 3`); or a sentence a line as
+    in PaddleNLP: words and tags are two columns with as many parts, between the character 2 or spaces. Sentences
+    without words are left out, and counted in the log. Without `classes` the classes are the sorted tags in the file; a
+    number in JSON that is no name of theirs counts in `classes` from 0.
 
     With `unit` "characters" each character is a word of its own, and a letter before the word's tag says where it
     stands in the word: B- at the beginning, E- at the end, M- between them, and S- where the word is one character. So
@@ -78,7 +83,7 @@ class TaggedText(ClassDataset):
             tags = tuple(class_index(indices, tag, where) for _, tag in words)
             text = ("" if self.unit == "characters" else self.joint).join(word for word, _ in words)
             samples.append(TextSample(text, words=tuple(word for word, _ in words), tags=tags, id=where))
-        return names, samples
+        return names, leave_out_blank(samples, self.path)
 
     def _units(self, words: _Words) -> _Words:
         if self.unit == "words":
@@ -143,6 +148,8 @@ def read_sentences(
         return
     if conllu and (word, tag) == (0, -1):
         word, tag = 1, 3
+    counts = Counter(len(_fields(line, conllu)) for _, line in lines if line.strip())
+    usual = counts.most_common(1)[0][0] if counts else 0
     words: _Words = []
     first = 1
     for number, line in [*lines, (0, "")]:
@@ -151,9 +158,9 @@ def read_sentences(
                 yield first, words
             words, first = [], number + 1
             continue
-        if conllu and line.startswith("#"):
+        fields = _fields(line, conllu)
+        if line.startswith("#") and (conllu or (not words and _is_comment(line, len(fields), usual))):
             continue
-        fields = line.split("\t") if conllu or "\t" in line else line.split()
         # Lines of whole spans (3-4) and of what was left out (5.1) are no words of the sentence.
         if conllu and not fields[0].isdigit():
             continue
@@ -161,9 +168,28 @@ def read_sentences(
         try:
             if len(fields) < 2:
                 raise FormatError("a word has no tag", where=where, received=repr(line[:80]))
+            if "\t" not in line and len(fields) > usual:
+                raise FormatError(
+                    "a line has more columns than the others",
+                    where=where,
+                    received=repr(line[:80]),
+                    allowed=f"{usual}, as most lines have",
+                    fix="a word with a space in it stands before a tab",
+                )
             words.append((str(column(fields, word, where)), str(column(fields, tag, where))))
         except OarError as error:
             refuse(error, number)
+
+
+def _fields(line: str, conllu: bool) -> list[str]:
+    """Those between tabs, else between blanks: other spaces stand in words, as in 10 000."""
+    return line.split("\t") if conllu or "\t" in line else re.split(" +", line.strip(" "))
+
+
+def _is_comment(line: str, count: int, usual: int) -> bool:
+    """Whether a line before a sentence that begins with # is none of its words: it has a name and a value, or is no
+    row of the table."""
+    return bool(_COMMENT.match(line)) or (line.startswith("# ") and count != usual)
 
 
 def _sentence_mark(lines: Sequence[str]) -> str | None:

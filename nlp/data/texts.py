@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import abc
+import ast
 import csv
 import dataclasses
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Self
@@ -133,9 +135,11 @@ def read_columns(
     without it where it names the columns (`names_columns`), which one line of the log says.
 
     Raises:
-        FormatError: a line is not JSON, or a column is missing.
+        FormatError: a line is not JSON, a column is missing, or a line has more of them than the first one.
     """
     rows = list(read_table(path, separator))
+    for where, fields in () if is_json(path) else rows:
+        check_width(fields, rows[0][1], separator, where)
     if rows and not is_json(path) and any(isinstance(name, str) for name in names):
         where, first = rows[0]
         titles = [str(title).strip() for title in first]
@@ -155,6 +159,23 @@ def names_columns(fields: object, names: Sequence[Column]) -> bool:
     return len(numbers) == len(names) and all(
         str(fields[number]).strip().lower() in titles for number in numbers
     )
+
+
+def check_width(fields: object, first: object, separator: str, where: str) -> None:
+    """Refuses a line of a table with more columns than its first line, which the text itself was taken for where it has
+    a separator and no quotes. Empty columns at the end, as spreadsheets write them, are none. Raises: FormatError."""
+    if not isinstance(fields, list) or not isinstance(first, list) or len(fields) <= len(first):
+        return
+    if any(str(field).strip() for field in fields[len(first) :]):
+        raise FormatError(
+            "the line has more columns than the first one",
+            where=where,
+            received=f"{len(fields)}: {separator.join(map(str, fields))[:80]}",
+            allowed=len(first),
+            fix=f'put double quotes around a text that has {separator!r} in it, as "a{separator} b", and "" for a quote'
+            if separator in ",;"
+            else f"take {separator!r} out of the text, or write JSON lines",
+        )
 
 
 def find_title(titles: Sequence[str], name: Column, where: str) -> int:
@@ -198,15 +219,20 @@ def _other_separator(fields: Sequence[object]) -> str | None:
 
 
 def label_name(value: object, where: str, classes: Sequence[str] | None = None) -> str:
-    """The name of a class in a column. A number in JSON that is the name of no class is its place in `classes`.
+    """The name of a class in a column, without spaces around it. A number in JSON that is the name of no class is its
+    place in `classes`; a whole one has no point, since tables that lack a class elsewhere have floats for all.
 
     Raises:
-        FormatError: there is none.
+        FormatError: there is none. NaN and -100, which losses of torch ignore, are none.
     """
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     if classes is not None and type(value) is int and str(value) not in classes and 0 <= value < len(classes):
         return classes[value]
-    if isinstance(value, str | int | float) and str(value).strip():
-        return str(value)
+    is_number = isinstance(value, int | float)
+    if (is_number and math.isfinite(value) and value != -100) or (isinstance(value, str) and value.strip()):
+        name = str(value)
+        return name if classes is not None and name in classes else name.strip()
     raise FormatError(
         "the line has no class",
         where=where,
@@ -219,21 +245,31 @@ def label_name(value: object, where: str, classes: Sequence[str] | None = None) 
 def label_names(
     value: object, separator: str | None, where: str, classes: Sequence[str] | None = None
 ) -> list[str]:
-    """The names of the classes in a column: one, or those between separators or in a list; there may be none then.
+    """The names of the classes in a column: one, or those between separators or in a list, also one that pandas wrote
+    into a table ("['a', 'b']"); there may be none then.
 
     Raises:
         FormatError: there is no class where there must be one, or it is no name.
     """
     if separator is None:
         return [label_name(value, where, classes)]
-    values = value.split(separator) if isinstance(value, str) else value
+    values = (_written_list(value) or value.split(separator)) if isinstance(value, str) else value
     if values is None or not isinstance(values, list):
         values = [] if values is None else [values]
     return [
-        label_name(one, where, classes).strip()
-        for one in values
-        if not (isinstance(one, str) and not one.strip())
+        label_name(one, where, classes) for one in values if not (isinstance(one, str) and not one.strip())
     ]
+
+
+def _written_list(text: str) -> list[object] | None:
+    """The entries of a list in the notation of Python or JSON; None of another text."""
+    if not (text.strip().startswith("[") and text.strip().endswith("]")):
+        return None
+    try:
+        values = ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+    return values or [""]
 
 
 def leave_out_blank(samples: list[TextSample], path: Path) -> list[TextSample]:
@@ -263,6 +299,16 @@ def is_blank(sample: TextSample) -> bool:
     """Whether one of its texts is empty or spaces alone."""
     texts = [sample.text, sample.pair, sample.target, sample.negative.pair if sample.negative else None]
     return any(text is not None and not text.strip() for text in texts)
+
+
+def sort_names(names: Iterable[str]) -> tuple[str, ...]:
+    """The names of classes in order: of numbers, where all are whole ones of few digits, since correlations and lists
+    of weights count in it and 10 follows 9; else of texts."""
+    texts = sorted(names)
+    is_number = all(
+        name.isascii() and name.removeprefix("-").isdecimal() and len(name) < 10 for name in texts
+    )
+    return tuple(sorted(texts, key=int) if is_number else texts)
 
 
 def number_classes(names: Sequence[str]) -> dict[str, int]:

@@ -39,6 +39,7 @@ class TextTriples(TextDataset):
         samples = []
         columns = (self.text, self.pair, self.negative)
         for where, texts in read_columns(self.path, self.separator, self.header, columns):
+            texts = ["" if text is None else text for text in texts]  # null of JSON, which is left out
             if wrong := [text for text in texts if not isinstance(text, str)]:
                 raise FormatError(
                     "an entry must be a text", where=where, received=repr(wrong[0])[:80], allowed="a text"

@@ -9,6 +9,7 @@ Weights: PaddleNLP's and Hugging Face's; `state_dict()` has PaddleNLP's names.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +28,8 @@ class TokenClassifierConfig(ClassifierConfig):
 @register("model", config=TokenClassifierConfig)
 class TokenClassifier(EncoderModel[TokenClassifierConfig]):
     """A Tagger."""
+
+    mean_over: ClassVar[Literal["tokens"]] = "tokens"
 
     def __init__(self, config: TokenClassifierConfig) -> None:
         super().__init__(config, config.encoder, config.dropout)

@@ -22,6 +22,7 @@ from framework.engine.class_weights import (
     ClassWeights,
     check_class_weights,
     resolve_class_weights,
+    sum_weights,
     weight_array,
 )
 from framework.engine.details import ClassReport
@@ -190,7 +191,7 @@ class SequenceClassification(Texts):
         hits = (logits.argmax(axis=-1) == batch["label"]).mean(dtype=jnp.float32)
         weight = weight_array(self.weight, logits.shape[-1], "task.weight")
         loss = F.cross_entropy(logits, batch["label"], weight, label_smoothing=self.label_smoothing)
-        return Losses(loss, {"accuracy": hits})
+        return Losses(loss, {"accuracy": hits}, sum_weights(weight, batch["label"], self.label_smoothing))
 
     def describe_outputs(self) -> Mapping[str, Mapping[str, JSON]]:
         return {
@@ -226,7 +227,9 @@ class TokenClassification(Texts):
         return {**arrays, "tags": np.where(first_tokens(sample.word_ids), tags, -1).astype(np.int32)}
 
     def loss(self, model: nn.Layer, batch: Batch) -> Losses:
-        return Losses(model.loss(tokens_of(batch), batch["tags"]))
+        loss = model.loss(tokens_of(batch), batch["tags"])
+        is_by_token = getattr(model, "mean_over", "texts") == "tokens"
+        return Losses(loss, weight=(batch["tags"] >= 0).sum(dtype=jnp.float32) if is_by_token else None)
 
     def describe_outputs(self) -> Mapping[str, Mapping[str, JSON]]:
         return {

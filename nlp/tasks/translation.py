@@ -133,7 +133,8 @@ class Translation(Texts):
             )
 
     def loss(self, model: nn.Layer, batch: Batch) -> Losses:
-        return Losses(self._cross_entropy(model, batch, "mean", self.label_smoothing))
+        loss = self._cross_entropy(model, batch, "mean", self.label_smoothing)
+        return Losses(loss, weight=(batch["next_ids"] >= 0).sum(dtype=jnp.float32))
 
     def _cross_entropy(self, model: nn.Layer, batch: Batch, reduction: str, smoothing: float) -> jax.Array:
         labelled = batch["next_ids"] >= 0

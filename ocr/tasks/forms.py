@@ -107,7 +107,7 @@ class SemanticEntityRecognition(FormTask):
         loss = F.cross_entropy(logits, batch["tags"], ignore_index=-1)
         known = batch["tags"] >= 0
         hits = ((logits.argmax(axis=-1) == batch["tags"]) & known).sum() / jnp.maximum(known.sum(), 1)
-        return Losses(loss, {"accuracy": hits.astype(jnp.float32)})
+        return Losses(loss, {"accuracy": hits.astype(jnp.float32)}, known.sum(dtype=jnp.float32))
 
     def describe_outputs(self) -> Mapping[str, Mapping[str, JSON]]:
         return {"scores": {"meaning": "probability of each tag", "axis": "labels", "range": [0, 1]}}

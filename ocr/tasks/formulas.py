@@ -76,7 +76,7 @@ class FormulaRecognition(Task[Sample, FormulaNetwork]):
         picked = jnp.take_along_axis(jax.nn.log_softmax(logits, axis=-1), wanted[..., None], axis=-1)[..., 0]
         total = jnp.maximum(counts.sum(), 1.0)
         hits = jnp.where(logits.argmax(axis=-1) == wanted, counts, 0.0).sum() / total
-        return Losses(-(picked * counts).sum() / total, {"accuracy": hits})
+        return Losses(-(picked * counts).sum() / total, {"accuracy": hits}, counts.sum())
 
     def describe_outputs(self) -> Mapping[str, Mapping[str, JSON]]:
         return {

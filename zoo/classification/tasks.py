@@ -19,6 +19,7 @@ from framework.engine.class_weights import (
     ClassWeights,
     check_class_weights,
     resolve_class_weights,
+    sum_weights,
     weight_array,
 )
 from framework.engine.details import ClassReport
@@ -95,7 +96,9 @@ class ImageClassification(Task[Sample, nn.Layer]):
             outputs = jax.tree.leaves(model(images))
             target = self._loss(outputs, label)
         hits = (outputs[0].argmax(axis=-1) == label).mean(dtype=jnp.float32)
-        return Losses(target, {"accuracy": hits})
+        weight = weight_array(self.weight, outputs[0].shape[-1], "task.weight")
+        # Mixed pairs change the order of the labels, not their sum.
+        return Losses(target, {"accuracy": hits}, sum_weights(weight, label, self.label_smoothing))
 
     def _loss(self, outputs: list[jax.Array], label: jax.Array) -> jax.Array:
         """Of the logits of the model, and behind them of its inner classifiers."""

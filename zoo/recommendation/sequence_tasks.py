@@ -106,7 +106,7 @@ class NextItem(Task[RowSample, nn.Layer]):
     def loss(self, model: nn.Layer, batch: Batch) -> Losses:
         items = batch["items"]
         if self.masked:
-            return Losses(self._masked_loss(model, items))
+            return self._masked_loss(model, items)
         before, after = items[:, :-1], items[:, 1:]
         valid = ((before > 0) & (after > 0)).astype(jnp.float32)
         vectors, table = model(before), model.item_vectors()
@@ -122,7 +122,7 @@ class NextItem(Task[RowSample, nn.Layer]):
                 if self.loss_name == "bpr"
                 else jax.nn.softplus(-good) + jax.nn.softplus(bad)
             )
-        return Losses((losses * valid).sum() / jnp.maximum(valid.sum(), 1))
+        return _mean_of(losses, valid)
 
     def _entropy(self, vectors: jax.Array, table: jax.Array, rows: jax.Array) -> jax.Array:
         """Of each position, over all items but padding."""
@@ -131,14 +131,13 @@ class NextItem(Task[RowSample, nn.Layer]):
         right = jnp.take_along_axis(logits, rows[..., None], axis=-1)[..., 0]
         return jax.nn.logsumexp(logits, axis=-1) - right
 
-    def _masked_loss(self, model: nn.Layer, items: jax.Array) -> jax.Array:
+    def _masked_loss(self, model: nn.Layer, items: jax.Array) -> Losses:
         """Hidden items, and the last one always: it stands where the next one is asked for."""
         hidden = jax.random.bernoulli(next_key(), self.masked, items.shape) & (items > 0)
         hidden = hidden.at[:, -1].set(items[:, -1] > 0)
         vectors = model(jnp.where(hidden, self.num_items + 1, items))
         losses = self._entropy(vectors, model.item_vectors(), items)
-        weight = hidden.astype(jnp.float32)
-        return (losses * weight).sum() / jnp.maximum(weight.sum(), 1)
+        return _mean_of(losses, hidden.astype(jnp.float32))
 
     def infer(self, model: nn.Layer, inputs: Batch) -> dict[str, jax.Array]:
         """{"scores": logits [N, V + 1] of what comes next, where row 0 is padding; "vector": [N, D] of the user}."""
@@ -165,6 +164,12 @@ class NextItem(Task[RowSample, nn.Layer]):
                 allowed=len(labels),
                 fix=f"-o task.num_items={len(labels)}",
             )
+
+
+def _mean_of(losses: jax.Array, valid: jax.Array) -> Losses:
+    """The mean of the losses [N, T] where `valid` [N, T] is 1."""
+    count = valid.sum()
+    return Losses((losses * valid).sum() / jnp.maximum(count, 1), weight=count)
 
 
 def _in_batch_entropy(

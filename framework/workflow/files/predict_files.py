@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 import threading
 from collections import deque
@@ -48,6 +49,8 @@ from framework.workflow.files.sources import Sources
 from framework.workflow.files.videos import open_writer, run_video, write_texts
 
 AnyVision = ImagePredictor[Any]
+log = logging.getLogger("oar")
+_NO_PLAIN_TEXT = (".csv", ".json", ".jsonl", ".ndjson")
 SOURCES = ("image_file", "image_dir", "pdf_file", "video_file", "camera_id", "text", "text_file", "pair")
 
 
@@ -173,6 +176,16 @@ def _collect(
     report.note_empty(empty, count, "images", predictor.empty_note)
     if writer is not None:
         report.written.append(output_dir / writer.name)
+
+
+def _read_texts(path: Path) -> list[str]:
+    """The lines of a file, each of which is a text, whatever the file is."""
+    if path.suffix.lower() in _NO_PLAIN_TEXT:
+        log.warning(
+            f"{path}: every line is taken for a text, with its columns and the first line's names; "
+            "write the column of the texts into a .txt, one a line"
+        )
+    return read_lines(path)
 
 
 def _read_pairs(lines: Sequence[str], where: str) -> list[Text | InputError]:
@@ -388,7 +401,7 @@ def predict_files(
     if isinstance(predictor, LanguagePredictor) and has_text:
         if text is not None and pair is not None:
             return run_texts(predictor, [(text, pair)], output_dir)
-        lines = read_lines(Path(str(text_file))) if text is None else [text]
+        lines = _read_texts(Path(str(text_file))) if text is None else [text]
         if not predictor.pairs:
             return run_texts(predictor, lines, output_dir)
         texts = _read_pairs(lines, "--text" if text is not None else str(text_file))

@@ -200,7 +200,9 @@ class EncodeFeatures(Transform[RowSample]):
         if isinstance(value, Sequence) and not isinstance(value, str):
             values = [text_of(one) for one in value]
         else:
-            values = [text_of(value)] if self.length == 1 else text_of(value).split()
+            values = (
+                [text_of(value)] if self.length == 1 else [text_of(one) for one in text_of(value).split()]
+            )
         values = [text for text in values if text][: self.length]
         return [bin_number(text) for text in values] if name in self._binned else values
 
@@ -245,7 +247,7 @@ class EncodeFeatures(Transform[RowSample]):
         for name, values in (self._content or {}).items():
             owner = name if name in self.tables else ""
             for value in values:
-                rows[name, value] = following[owner] = following.get(owner, FIRST - 1) + 1
+                rows[name, text_of(value)] = following[owner] = following.get(owner, FIRST - 1) + 1
         for owner, last in following.items():
             size = self.tables.get(owner, self.size)
             if last >= size:
@@ -330,7 +332,8 @@ class EncodeFeatures(Transform[RowSample]):
 
 
 def text_of(value: object) -> str:
-    """A value as it is hashed: whole numbers without a point, so that CSV, JSON and Parquet agree."""
+    """A value as it is hashed: whole numbers without a point, so that CSV, JSON and Parquet agree. A table that lacks a
+    number somewhere holds 3.0 for 3 in that column, where pandas wrote it."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -338,6 +341,8 @@ def text_of(value: object) -> str:
     if isinstance(value, float):
         return "" if math.isnan(value) else str(int(value)) if value.is_integer() else repr(value)
     text = str(value).strip()
+    if text.endswith(".0") and text[:-2].removeprefix("-").isdecimal():
+        return text[:-2]
     return "" if text == _NULL else text
 
 

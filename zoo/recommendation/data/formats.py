@@ -36,6 +36,7 @@ _SUFFIXES: dict[str, Format] = {
     ".inter": "inter",
     ".item": "inter",
     ".user": "inter",
+    ".json": "jsonl",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".parquet": "parquet",

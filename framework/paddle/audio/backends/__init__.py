@@ -107,7 +107,8 @@ def load(
             rate, channels, width = file.getframerate(), file.getnchannels(), file.getsampwidth()
             file.setpos(min(frame_offset, file.getnframes()))
             data = file.readframes(file.getnframes() if num_frames < 0 else num_frames)
-        samples = _numbers(data, width).reshape(-1, channels)
+        whole = len(data) - len(data) % (width * channels)  # a file that was cut may end within a sample
+        samples = _numbers(data[:whole], width).reshape(-1, channels)
         if normalize:
             samples = samples / np.float32(2 ** (8 * width - 1))
     return to_tensor(np.ascontiguousarray(samples.T if channels_first else samples)), rate

@@ -125,6 +125,8 @@ def test_early_stopping() -> None:
         watch(falling, monitor="eval_loss")[0] == 4
         and watch(falling, monitor="eval_loss", mode="max")[0] == 2
     )
+    # the score that chooses the best checkpoint says itself what is better, also where it is named
+    assert watch(falling, monitor="first", upward=False)[0] == 4 and watch(falling, monitor="first")[0] == 2
     assert watch([1.0, 1.05, 1.3], min_delta=0.1)[0] == 2 and watch([1.0, 2.0, 3.0], baseline=1.5)[0] == 1
     no_number = [float("nan"), 1.0, 2.0, float("nan"), 3.0]
     assert watch(no_number, patience=2) == (5, {"bad": 0, "best": 3.0})
@@ -136,6 +138,22 @@ def test_early_stopping() -> None:
         EarlyStopping(patience=0)
     with pytest.raises(FormatError, match="the state of EarlyStopping"):
         watch([1.0], state={"best": "x"})
+
+
+@pytest.mark.parametrize(
+    ("name", "less"),
+    [
+        *((name, True) for name in ("nats", "bits_per_byte", "val_MAE", "ne", "log_loss", "top1_error")),
+        *((name, False) for name in ("f1", "mean_iou", "precision", "one", "acer")),
+    ],
+)
+def test_early_stopping_knows_scores_of_which_less_is_better(name: str, less: bool) -> None:
+    """As Lightning and Keras ask for a mode: a run that still became better was ended."""
+    trainer: Any = SimpleNamespace(stop=False, higher_is_better=True)
+    stopping = EarlyStopping(monitor=name)
+    for score in (3.0, 2.0):
+        stopping.on_eval(trainer, {"step": 1, "accuracy": 0.5, name: score, "best": False, "seconds": 1.0})
+    assert trainer.stop is not less
 
 
 def test_loggers_and_early_stopping_are_components_of_a_config() -> None:

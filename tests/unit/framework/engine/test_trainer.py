@@ -236,6 +236,12 @@ def test_a_plateau_lowers_the_rate(make, tmp_path: Path):
     assert again.plateau.state_dict() == trainer.plateau.state_dict()
 
 
+def test_a_plateau_follows_the_score_in_its_direction(make):
+    with pytest.raises(ConfigError, match="would fall while the score becomes better") as caught:
+        make(optimizer=Momentum(ReduceOnPlateau(0.1), 0.0))
+    assert "optim.learning_rate.mode=max" in str(caught.value)
+
+
 def test_schedules_span_the_training(make):
     rows = Rows()
     make(callbacks=[rows], epochs=2, optimizer=Momentum(PolynomialDecay(0.1, None, end_lr=0.0), 0.0)).fit()

@@ -55,6 +55,76 @@ def test_json_lines_keep_words(tmp_path: Path) -> None:
     assert data[0].text == "play it" and data[0].words == ("play", "it") and data[0].label == 1
 
 
+def test_a_line_with_more_columns_than_the_header_is_refused(tmp_path: Path) -> None:
+    """As pandas does: a comma of the text made the rest of it the class."""
+    path = write(tmp_path / "a.csv", "text,label,,\nfine,pos,,,,\nwell, hello,neg,x,y\n")
+    with pytest.raises(FormatError, match="more columns than the first one") as caught:
+        len(TextClassification(path, "text", "label", separator=","))
+    assert "line 3" in str(caught.value) and 'as "a, b"' in str(caught.value)
+    (broken,) = validate(path, "table", Columns("text", "label", separator=",")).broken
+    assert broken.startswith("line 3: the line has more columns")
+
+
+def test_spaces_around_a_class_are_none_of_its_name(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "text, label\na, pos \nb,pos\nc,  neg\n")
+    data = TextClassification(path, "text", "label", separator=",")
+    assert data.class_names == ("neg", "pos") and [sample.label for sample in data.samples] == [1, 1, 0]
+    spaced = TextClassification(path, "text", "label", separator=",", classes=(" pos ", "pos", "  neg"))
+    assert [sample.label for sample in spaced.samples] == [0, 1, 2]
+
+
+def test_classes_of_json_that_are_numbers(tmp_path: Path) -> None:
+    """pandas writes 1.0 for 1 where another row lacks its class."""
+    path = write(tmp_path / "a.jsonl", '{"t": "a", "c": 1.0}\n{"t": "b", "c": 1}\n{"t": null, "c": 0}\n')
+    assert TextClassification(path, "t", "c").class_names == ("0", "1")
+    assert [sample.label for sample in TextClassification(path, "t", "c", classes=("no", "yes"))] == [1, 1]
+    assert validate(path, "table", Columns("t", "c")).empty == ("line 3",)
+    for none in ("NaN", "Infinity", "-100", "null"):
+        write(path, f'{{"t": "a", "c": {none}}}\n')
+        with pytest.raises(FormatError, match="the line has no class"):
+            len(TextClassification(path, "t", "c"))
+
+
+def test_classes_that_are_numbers_are_in_their_order(tmp_path: Path) -> None:
+    """Pearson and Spearman count in it: as texts 10 stood between 1 and 2."""
+    names = ("-1", "0", "1", "2", "10")
+    path = write(tmp_path / "a.tsv", "".join(f"text {name}\t{name}\n" for name in reversed(names)))
+    assert TextClassification(path).class_names == names
+    with open(path, "a", encoding="utf-8") as file:
+        file.write("more\t3+\n")
+    assert TextClassification(path).class_names == ("-1", "0", "1", "10", "2", "3+")
+
+
+def test_lists_of_classes_that_pandas_wrote_into_a_table(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "text,label\na,\"['x', 'y, z']\"\nb,['x']\nc,[]\nd,[x\n")
+    data = TextClassification(path, "text", "label", separator=",", label_separator=",")
+    assert data.class_names == ("[x", "x", "y, z")
+    assert [sample.labels for sample in data.samples] == [(1, 2), (1,), (), (0,)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"text":{"0":"a","2":"b"},"label":{"0":1,"2":0}}',
+        '{"columns":["text","label"],"index":[0,2],"data":[["a",1],["b",0]]}',
+        '{"schema":{"fields":[]},"data":[{"index":0,"text":"a","label":1},{"index":2,"text":"b","label":0}]}',
+    ],
+)
+def test_json_as_pandas_writes_it(text: str, tmp_path: Path) -> None:
+    data = TextClassification(write(tmp_path / "a.json", text), "text", "label")
+    assert [(sample.text, sample.label) for sample in data.samples] == [("a", 1), ("b", 0)]
+
+
+def test_encodings_of_spreadsheets(tmp_path: Path) -> None:
+    mac = write(tmp_path / "mac.csv", "text,label\ra,1\rb,0\r")
+    assert len(TextClassification(mac, "text", "label", separator=",")) == 2
+    wide = tmp_path / "wide.csv"
+    for data, advice in (("text\ta\n".encode("utf-16"), "UTF-16"), (b"PK\x03\x04\xff", "workbook")):
+        wide.write_bytes(data)
+        with pytest.raises(FormatError, match=advice):
+            len(TextClassification(wide))
+
+
 CONLLU = """# text = vámonos al mar
 1-2\tvámonos\t_\t_\n1\tvamos\tir\tVERB\n2\tnos\tnos\tPRON\n2.1\tx\tx\tX\n3\tmar\tmar\tNOUN\n
 1\tsí\tsí\tINTJ
@@ -91,6 +161,39 @@ def test_marks_between_documents(tmp_path: Path) -> None:
     data = TaggedText(write(tmp_path / "a.txt", text))
     assert [sample.words for sample in data] == [("EU", "says"), ("No",)]
     assert dict(validate_dataset(data).classes) == {"O": 2, "B-ORG": 1}  # type: ignore[attr-defined]
+
+
+def test_comments_before_sentences_are_no_words(tmp_path: Path) -> None:
+    """Of MultiCoNER, which gave the tag "domain=en", and of CoNLL-U Plus; a sign # stays a word."""
+    text = "# id 6f\tdomain=en\na _ _ B-X\n# _ _ O\n\n\n# id 7a\tdomain=en\n# _ _ O\nb _ _ O\n"
+    data = TaggedText(write(tmp_path / "a.conll", text))
+    assert data.class_names == ("B-X", "O")
+    assert [sample.words for sample in data.samples] == [("a", "#"), ("#", "b")]
+    plus = "# global.columns = FORM TAG\n# text = a b\na\tX\n#\tO\n\n# doc 3\n#\tO\n"
+    data = TaggedText(write(tmp_path / "b.txt", plus))
+    assert [sample.words for sample in data.samples] == [("a", "#"), ("#",)]
+
+
+def test_a_word_with_a_space_is_not_cut(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.txt", "in O\nNew York B-LOC\nnow O\n")
+    with pytest.raises(FormatError, match=r"line 2.*more columns than the others|more columns"):
+        len(TaggedText(path))
+    assert validate(path, "tagged", Columns()).broken == (
+        "line 2: a line has more columns than the others: 'New York B-LOC'",
+    )
+    spaces = "10\u00a0000 B-NUM\n\u3000 O\n x    O \n"
+    assert TaggedText(write(path, spaces))[0].words == ("10\u00a0000", "\u3000", "x")
+    assert TaggedText(write(path, "in\tO\nNew York\tB-LOC\n"))[0].words == ("in", "New York")
+
+
+def test_sentences_without_words_are_left_out(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "a.jsonl",
+        '{"w": [], "t": []}\n{"w": ["", "a"], "t": ["O", "X"]}\n{"w": [" "], "t": ["O"]}\n',
+    )
+    data = TaggedText(path, word="w", tag="t")
+    assert [sample.words for sample in data.samples] == [("", "a")] and data[0].tags == (0, 1)
+    assert validate_dataset(data).faults()["blank texts"] == ("line 1", "line 3")
 
 
 @pytest.mark.parametrize("mark", ["\x02", " "])

@@ -26,11 +26,17 @@ def test_a_row_is_encoded_the_same_from_text_json_and_parquet() -> None:
     text = encode(features, C1="7", C2="", I1="2.5", label="1")
     assert text["sparse"].tolist() == [hash_feature("C1", "7", 1000), 0]
     assert text["dense"].tolist() == [2.5] and text["label"].tolist() == [1.0]
-    for value in (7, 7.0, np.int64(7).item()):
+    for value in (7, 7.0, np.int64(7).item(), "7.0"):  # pandas writes the last where a row has no number
         typed = encode(features, C1=value, C2=None, I1=2.5, label=True)
         assert all(np.array_equal(text[name], typed[name]) for name in text)
     assert "label" not in encode(features, C1="7")  # as rows come when a model is served
     assert encode(features, C1="7")["dense"].tolist() == [0.0]
+
+
+def test_versions_and_words_keep_their_point() -> None:
+    features = EncodeFeatures(("v",), size=1000, length=3)
+    assert features.texts("v", "1.0 2.50 a.0 -3.0 4") == ["1", "2.50", "a.0"]
+    assert features.texts("v", ["-3.0", "1.0.0", ".0"]) == ["-3", "1.0.0", ".0"]
 
 
 def test_numbers_as_weighted_ids_in_bins_and_on_scales() -> None:

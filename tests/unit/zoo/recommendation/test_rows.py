@@ -100,6 +100,7 @@ def test_criteo_rows_have_no_header(tmp_path: Path) -> None:
         ("a.txt", "1 7 1 8\n", {"format": "multislot", "columns": ("s",)}, "more slots than names"),
         ("a.txt", "1 7\n", {"format": "multislot"}, "do not name their slots"),
         ("a.jsonl", "[1]\n", {}, "a line is no row"),
+        ("a.json", '[{"x": 1}]\n', {}, "a line is no row"),
         ("a.csv", "x\n\udcff\n", {}, "UTF-8"),
     ],
 )
