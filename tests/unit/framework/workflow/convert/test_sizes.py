@@ -92,3 +92,10 @@ def test_sizes_that_do_not_fit_one_another_get_sizes_that_do(tmp_path: Path) -> 
     with pytest.raises(InputError) as caught:
         convert_graph(path, shapes={"ids": (2, 7), "mask": (2, 5)})
     assert caught.value.fix == "say the sizes of your inputs as numbers: --shape ids=1,12 --shape mask=1,12"
+
+
+def test_an_input_may_be_a_number(tmp_path: Path) -> None:
+    nodes = [node("Mul", ["x", "scale"], ["y"])]
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model(nodes, [value("x", ["n", 3]), value("scale", [])]).SerializeToString())
+    assert compare_with_graph(convert_graph(path)) == 0
