@@ -360,7 +360,7 @@ def check_inputs(
     arrays = {}
     sizes: dict[str, int] = {}
     for name, shape in declared.items():
-        array = np.asarray(inputs[name])
+        array = np.asarray(inputs[name], order="C")  # ascontiguousarray makes a number an array of one
         fits = array.ndim == len(shape.shape) and all(
             size_fits(size, dim, sizes) for size, dim in zip(array.shape, shape.shape)
         )
@@ -371,7 +371,7 @@ def check_inputs(
                 received=f"{array.shape} {array.dtype}",
                 allowed=str(shape),
             )
-        arrays[name] = np.ascontiguousarray(array)
+        arrays[name] = array
     return arrays
 
 

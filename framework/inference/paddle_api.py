@@ -26,6 +26,7 @@ from framework.core.compilation import jax_version
 from framework.core.dtypes import narrow
 from framework.core.errors import InputError, ShapeError
 from framework.core.lazy import LazyModule
+from framework.core.process import cpu_limit
 from framework.export.artifact import Artifact, load_artifact
 from framework.inference.engine import Engine, TensorShape
 from framework.inference.paddle_config import Config as Config
@@ -37,8 +38,6 @@ from framework.interop.source import Source
 
 if TYPE_CHECKING:
     import jax.numpy as jnp
-
-    from framework.inference.graph_engine import GraphEngine
 else:
     jnp = LazyModule("jax.numpy")
 
@@ -131,7 +130,8 @@ class Predictor:
                     allowed="the folder of one stage",
                     fix="use the domain's predictor, framework.workflow.predictor(folder), or Config(folder/stage)",
                 )
-            engine = Runtime(config._device, config._precision).open(self._artifact)
+            asked = "onnxruntime" if config.onnxruntime_enabled() and self._artifact.onnx_file else "auto"
+            engine = Runtime(config._device, config._precision, asked).open(self._artifact)
         self._engine = engine
         names = list(engine.inputs) if graph else self._artifact.input_names(engine.inputs)
         self._inputs = {name: Handle(name, engine.inputs[name]) for name in names}
@@ -200,7 +200,7 @@ class Predictor:
         return {n: a[:count] if _has(self._engine.outputs[n], batch) else a for n, a in out.items()}
 
 
-def _open_graph(config: Config, program: Path | Source, params: Path | Source | None) -> GraphEngine:
+def _open_graph(config: Config, program: Path | Source, params: Path | Source | None) -> Engine:
     if config._precision != "float32":
         raise InputError(
             "a graph of another framework runs in its own precision",
@@ -209,6 +209,12 @@ def _open_graph(config: Config, program: Path | Source, params: Path | Source | 
             allowed="float32",
             fix="convert it into an artifact first: oar convert",
         )
+    if config.onnxruntime_enabled():
+        if isinstance(program, Path) and program.suffix == ".onnx":
+            from framework.inference.engines.onnx_runtime import ONNXGraphEngine
+
+            return ONNXGraphEngine(program, config._device, cpu_limit())
+        log.info("%s is no ONNX file: it runs with XLA and not with ONNX Runtime", program)
     from framework.inference.graph_engine import GraphEngine, load_graph  # here: it imports all layers
 
     return GraphEngine(load_graph(program, params), Runtime(config._device).find_device())

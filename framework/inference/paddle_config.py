@@ -69,7 +69,6 @@ class Config:
         "disable_glog_info": ("glog_info_disabled", True),
         "disable_mkldnn": ("mkldnn_enabled", False),
         "disable_onednn": ("onednn_enabled", False),
-        "disable_onnxruntime": ("onnxruntime_enabled", False),
         "enable_cinn": ("cinn_enabled", True),
         "enable_low_precision_io": ("low_precision_io_enabled", True),
         "enable_memory_optim": ("memory_optim_enabled", True),
@@ -108,7 +107,7 @@ class Config:
     }
     _NO_EFFECT = frozenset(
         """
-        delete_pass disable_mkldnn_fc_passes enable_custom_passes enable_dlnne enable_lite_engine enable_onnxruntime
+        delete_pass disable_mkldnn_fc_passes enable_custom_passes enable_dlnne enable_lite_engine
         enable_ort_optimization enable_quantizer enable_tensorrt_dla enable_tensorrt_engine
         enable_tensorrt_explicit_quantization enable_tensorrt_inspector enable_tensorrt_memory_optim
         enable_tensorrt_varseqlen enable_tuned_tensorrt_dynamic_shape exp_disable_mixed_precision_ops
@@ -120,7 +119,7 @@ class Config:
     # Whether an engine of Paddle's is on that is not there.
     _OFF = frozenset(
         """
-        lite_engine_enabled onnxruntime_enabled tensorrt_dla_enabled tensorrt_dynamic_shape_enabled
+        lite_engine_enabled tensorrt_dla_enabled tensorrt_dynamic_shape_enabled
         tensorrt_engine_enabled tensorrt_explicit_quantization_enabled tensorrt_inspector_enabled
         tensorrt_varseqlen_enabled trt_allow_build_at_runtime tuned_tensorrt_dynamic_shape use_opencl use_xpu
         use_custom_device
@@ -258,6 +257,17 @@ class Config:
 
     def gpu_device_id(self) -> int:
         return int(self._device.partition(":")[2] or 0) if self.use_gpu() else -1
+
+    def enable_onnxruntime(self) -> None:
+        """Run an ONNX file, or an artifact that holds one, with ONNX Runtime, which is an extra. Paddle's programs stay
+        with XLA: `oar convert PROGRAM FOLDER --format onnx` makes such an artifact of one."""
+        self._values["onnxruntime_enabled"] = True
+
+    def disable_onnxruntime(self) -> None:
+        self._values["onnxruntime_enabled"] = False
+
+    def onnxruntime_enabled(self) -> bool:
+        return bool(self._values.get("onnxruntime_enabled"))
 
     def shape_range_info_collected(self) -> bool:
         """Whether shapes were asked for: they are not collected, since a program takes any."""

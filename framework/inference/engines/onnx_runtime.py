@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from framework.core.dtypes import Precision
 from framework.core.errors import DeviceError, FormatError, InputError, MissingExtraError
@@ -71,10 +72,38 @@ class ONNXRuntimeEngine(OnnxEngine):
         return {name: np.asarray(array) for name, array in zip(self._names, outputs)}
 
 
+class ONNXGraphEngine(ONNXRuntimeEngine):
+    """Run an ONNX file of another framework with ONNX Runtime: outputs in the file's order, and inputs of 32 bits where
+    the file has 64. See `ONNXRuntimeEngine`."""
+
+    def __init__(self, file: Path, device: str = "cpu", threads: int | None = None) -> None:
+        super().__init__(file, device, threads=threads)
+        self.outputs = {node.name: _tensor_shape(node) for node in self._session.get_outputs()}
+        self._names = list(self.outputs)
+
+    def __call__(self, inputs: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
+        arrays = {name: np.asarray(value) for name, value in inputs.items()}
+        for name in arrays.keys() & self.inputs.keys():
+            dtype = self.inputs[name].dtype
+            if np.can_cast(arrays[name].dtype, dtype, "same_kind"):
+                arrays[name] = arrays[name].astype(dtype, copy=False)
+        return super().__call__(arrays)
+
+
 def _tensor_shape(node: Any) -> TensorShape:
     kind = str(node.type).removeprefix("tensor(").removesuffix(")")
+    try:
+        dtype = np.dtype(_DTYPES.get(kind, kind))
+    except (TypeError, ValueError) as error:  # texts, sequences, dictionaries
+        raise FormatError(
+            "this engine takes and gives arrays of numbers",
+            where=node.name,
+            received=node.type,
+            allowed="tensors of numbers",
+            fix="engine xla, or Config(file) without enable_onnxruntime()",
+        ) from error
     sizes = (n if isinstance(n, int) else n or f"{node.name}_{axis}" for axis, n in enumerate(node.shape))
-    return TensorShape(tuple(sizes), np.dtype(_DTYPES.get(kind, kind)))
+    return TensorShape(tuple(sizes), dtype)
 
 
 def _providers(device: str, precision: Precision, available: list[str]) -> list[Any]:

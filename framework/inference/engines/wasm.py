@@ -76,16 +76,15 @@ class WasmEngine(OnnxEngine):
         self._declare(inputs, outputs, dict(inputs), file)
 
     def run(self, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        contents = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
         tensors = [
             {"name": name, "dtype": one.dtype.name, "shape": list(one.shape), "bytes": one.nbytes}
-            for name, one in contents.items()
+            for name, one in arrays.items()
         ]
         with self._lock:
             text = json.dumps({"tensors": tensors}).encode()
             stream = self._stream(self._process.stdin)
             stream.write(
-                struct.pack("<I", len(text)) + text + b"".join(one.tobytes() for one in contents.values())
+                struct.pack("<I", len(text)) + text + b"".join(one.tobytes() for one in arrays.values())
             )
             stream.flush()
             header, outputs = self._read()

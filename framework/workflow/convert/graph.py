@@ -237,13 +237,15 @@ def _first_lines(error: Exception | None) -> str:
 def _advise(
     layer: GraphLayer, shapes: Mapping[str, Sequence[int | str]], by_name: _ByName, graph: str
 ) -> str:
-    """Sizes that work, tried, as they are written on the command line; or that none do."""
-    for by_axis in (False, True):
-        inputs = _fixed(_inputs(layer, shapes, 1, by_axis))
+    """Sizes that work, tried, as they are written on the command line; or that none do. Where those that were asked for
+    are the fault, the graph's own are tried."""
+    reason: Exception | None = None
+    for known, by_axis in itertools.product((shapes, {}) if shapes else ({},), (False, True)):
+        inputs = _fixed(_inputs(layer, known, 1, by_axis))
         try:
             _lower(layer, inputs, by_name)
         except (OarError, ValueError, TypeError) as error:
-            reason = error
+            reason = reason or error
         else:
             return "say the sizes of your inputs as numbers: " + _describe(inputs)
     return (

@@ -153,6 +153,13 @@ def test_an_input_that_does_not_fit(parts, inputs, received):
         XLAEngine(*parts[1:])(inputs)
 
 
+def test_a_number_stays_a_number():
+    specs = {"x": TensorSpec((3,)), "scale": TensorSpec(())}
+    program = lower_program(lambda w, i: {"y": i["x"] * i["scale"]}, {}, specs, ("cpu",))
+    out = XLAEngine(program, {})({"x": np.float32([1, 2, 3]), "scale": np.float32(2)})
+    assert out["y"].tolist() == [2, 4, 6]
+
+
 def test_inputs_of_other_names(parts):
     with pytest.raises(
         ShapeError, match=r"other inputs\n  received: image, y\n  allowed: x \[n, 8\*h, 8\*w, 3\]"

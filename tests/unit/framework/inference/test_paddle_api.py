@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from framework.core.errors import DeviceError, InputError, ShapeError
+from framework.core.errors import DeviceError, FormatError, InputError, ShapeError
 from framework.export import Artifact, TensorSpec, lower_program
 from framework.inference import (
     Config,
@@ -256,3 +256,46 @@ def test_switches_are_remembered(folder: Path) -> None:
     assert not config.mkldnn_enabled() and config.pass_builder().all_passes() == []
     handle = create_predictor(config).get_input_handle("a")
     assert handle.type() is DataType.FLOAT32 and handle.type() == "float32"
+
+
+def write_graph(file: Path, kind: int = 1) -> Path:
+    """Two outputs whose names are not in order, of rows as many as are not zero, and an input of 64 bits."""
+    inputs = [helper.make_tensor_value_info(*one) for one in (("x", kind, ["n"]), ("k", 7, []))]
+    outputs = [helper.make_tensor_value_info(*one) for one in (("z", 7, [1, None]), ("a", 7, []))]
+    nodes = [helper.make_node("NonZero", ["x"], ["z"]), helper.make_node("Add", ["k", "k"], ["a"])]
+    if kind == 8:
+        nodes[0] = helper.make_node("Shape", ["x"], ["z"])
+    graph = helper.make_graph(nodes, "g", inputs, outputs)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    file.write_bytes(model.SerializeToString())
+    return file
+
+
+def test_an_onnx_file_runs_with_onnx_runtime_where_it_is_asked_for(tmp_path: Path):
+    pytest.importorskip("onnxruntime")
+    config = Config(write_graph(tmp_path / "m.onnx"))
+    inputs = [np.float32([0, 5, 0, 7]), np.int64(21)]
+    plain = create_predictor(config)
+    config.enable_onnxruntime()
+    assert config.onnxruntime_enabled()
+    predictor = create_predictor(config)
+    assert type(predictor._engine).__name__ == "ONNXGraphEngine"
+    assert predictor.get_output_names() == plain.get_output_names() == ["z", "a"]
+    for got, expected in zip(predictor.run(inputs), plain.run(inputs)):
+        assert got.dtype == expected.dtype == np.int64 and got.tolist() == expected.tolist()
+    with pytest.raises(ShapeError, match="does not fit"):
+        predictor.run([np.float32([[0]]), np.int64(21)])
+
+
+def test_onnx_runtime_takes_no_texts(tmp_path: Path):
+    pytest.importorskip("onnxruntime")
+    config = Config(write_graph(tmp_path / "m.onnx", kind=8))
+    config.enable_onnxruntime()
+    with pytest.raises(FormatError, match="arrays of numbers"):
+        create_predictor(config)
+
+
+def test_an_artifact_without_an_onnx_file_stays_with_xla(folder: Path):
+    config = Config(folder)
+    config.enable_onnxruntime()
+    assert type(create_predictor(config)._engine).__name__ == "XLAEngine"

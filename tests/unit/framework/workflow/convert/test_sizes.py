@@ -85,3 +85,17 @@ def test_a_graph_whose_sizes_are_values_is_not_sent_for_sizes(tmp_path: Path) ->
     (tmp_path / "m.onnx").write_bytes(model(nodes, [value("x", ["n", "t"])]).SerializeToString())
     with pytest.raises(InputError, match=r"no sizes help \((.|\n)*NonZero(.|\n)*Config\("):
         convert_graph(tmp_path / "m.onnx")
+
+
+def test_sizes_that_do_not_fit_one_another_get_sizes_that_do(tmp_path: Path) -> None:
+    path = product(tmp_path, ["n", "t"], ["n", "t"])
+    with pytest.raises(InputError) as caught:
+        convert_graph(path, shapes={"ids": (2, 7), "mask": (2, 5)})
+    assert caught.value.fix == "say the sizes of your inputs as numbers: --shape ids=1,12 --shape mask=1,12"
+
+
+def test_an_input_may_be_a_number(tmp_path: Path) -> None:
+    nodes = [node("Mul", ["x", "scale"], ["y"])]
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model(nodes, [value("x", ["n", 3]), value("scale", [])]).SerializeToString())
+    assert compare_with_graph(convert_graph(path)) == 0
