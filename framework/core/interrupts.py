@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import signal
 import sys
 import threading
@@ -9,6 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from types import FrameType
+
+_TERMINATED = "stopped by SIGTERM"
+_MOMENT = 0.02  # seconds
 
 
 @contextmanager
@@ -25,7 +29,8 @@ def terminate_as_interrupt() -> Iterator[None]:
         return
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        yield
+        with repeat_lost_interrupts():
+            yield
     finally:
         if signal.getsignal(signal.SIGTERM) is _interrupt:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -74,6 +79,34 @@ def hold_signals(*numbers: signal.Signals) -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+@contextmanager
+def repeat_lost_interrupts() -> Iterator[None]:
+    """Python drops an exception in a finalizer or a callback of the garbage collector, and jax's takes long enough to
+    be met: there an interrupt is raised once more, a moment later."""
+    before, ended = sys.unraisablehook, threading.Event()
+
+    def repeat(number: int) -> None:
+        if not ended.wait(_MOMENT):
+            _thread.interrupt_main(number)
+
+    def hook(lost: sys.UnraisableHookArgs) -> None:
+        if not isinstance(lost.exc_value, KeyboardInterrupt):
+            before(lost)
+            return
+        number = signal.SIGINT
+        if str(lost.exc_value) == _TERMINATED:
+            number = signal.SIGTERM
+            signal.signal(number, _interrupt)
+        threading.Thread(target=repeat, args=(number,), daemon=True).start()
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        ended.set()
+        sys.unraisablehook = before
+
+
 def _interrupt(number: int, frame: FrameType | None) -> None:
     signal.signal(number, signal.SIG_DFL)
-    raise KeyboardInterrupt("stopped by SIGTERM")
+    raise KeyboardInterrupt(_TERMINATED)

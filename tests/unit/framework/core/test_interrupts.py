@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import signal
+import sys
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -48,6 +50,19 @@ def test_what_is_done_is_kept_where_a_run_can_end_early(number: signal.Signals, 
     with pytest.raises(KeyboardInterrupt), terminate_as_interrupt(), catch_interrupt(stopped):
         signal.raise_signal(number)
         signal.raise_signal(number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_interrupt_in_a_finalizer_is_not_lost(number: signal.Signals, ctrl_c_interrupts, capfd) -> None:
+    class Interrupted:
+        def __del__(self) -> None:
+            signal.raise_signal(number)
+
+    hook = sys.unraisablehook
+    with pytest.raises(KeyboardInterrupt), terminate_as_interrupt():
+        del Interrupted().__dict__  # the object goes, and Python drops what its finalizer raises
+        time.sleep(20)
+    assert capfd.readouterr().err == "" and sys.unraisablehook is hook
 
 
 def test_handlers_of_others_stay() -> None:
