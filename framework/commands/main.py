@@ -13,6 +13,7 @@ from framework.commands import streams
 from framework.config.arguments import choose_device
 from framework.config.command_line import Verb, find_verbs
 from framework.core.errors import OarError, did_you_mean
+from framework.core.interrupts import repeat_lost_interrupts, terminate_as_interrupt
 
 log = logging.getLogger("oar")
 # The subcommand, its module here, and what it does. A module is imported when its command is called. Verbs of domains
@@ -64,7 +65,8 @@ def aliases() -> dict[str, str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `oar` with these arguments (default: those of this process); returns the exit status."""
-    return _guarded(lambda: _main(argv))
+    with repeat_lost_interrupts():  # while commands are imported, too
+        return _guarded(lambda: _main(argv))
 
 
 def _main(argv: Sequence[str] | None) -> int:
@@ -121,8 +123,10 @@ def run(
     argv: Sequence[str] | None,
     stopped: str = "stopped",
 ) -> int:
-    """Call `function` with the parsed arguments. Exit status: its own; 2 an error of ours; 130 stopped by Ctrl+C."""
-    return _guarded(lambda: function(parser.parse_args(argv)), stopped)
+    """Call `function` with the parsed arguments. Exit status: its own; 2 an error of ours; 130 stopped by Ctrl+C or
+    SIGTERM."""
+    with terminate_as_interrupt():
+        return _guarded(lambda: function(parser.parse_args(argv)), stopped)
 
 
 def _guarded(function: Callable[[], int], stopped: str = "stopped") -> int:

@@ -29,6 +29,8 @@ _FILE = re.compile(r"\..{1,32}\.[0-9a-f]{12}(?:\.\w{1,12})?")
 STALE_SECONDS = 3600.0
 OF_THE_FILE_SYSTEM = "lost+found"
 """A folder that volumes begin with."""
+_MOUNTS = Path("/proc/self/mountinfo")
+_ESCAPED = re.compile(rb"\\([0-7]{3})")
 _AT_FDCWD, _EXCHANGE = -100, 2  # of renameat2 and renamex_np alike
 
 
@@ -111,7 +113,25 @@ def _move_entries(work: Path) -> None:
 
 def folder_around(path: Path) -> Path:
     """Where what is to take the name `path` is made: the folder that it is in, or itself where it is a mount."""
-    return path if os.path.ismount(path) else path.parent
+    return path if is_mount(path) else path.parent
+
+
+def is_mount(path: Path) -> bool:
+    """Whether a file system, or a folder of one (`mount --bind`), is mounted there: it cannot be renamed.
+
+    `os.path.ismount` compares devices, and does not see a folder that is mounted elsewhere on its own file system.
+    """
+    if os.path.ismount(path):
+        return True
+    try:
+        table = _MOUNTS.read_bytes()
+    except OSError:  # not Linux
+        return False
+    return os.fsencode(os.path.realpath(path)) in {
+        _ESCAPED.sub(lambda octal: bytes([int(octal[1], 8)]), line.split(b" ")[4])
+        for line in table.splitlines()
+        if line.count(b" ") > 4
+    }
 
 
 def recover(path: Path) -> bool:

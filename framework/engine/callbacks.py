@@ -91,10 +91,28 @@ class LogLines(Callback):
         log.info(f"step {row['step']}  eval  {scores}{best}")
 
 
+class _StandardOutput(logging.StreamHandler):
+    """A full disk behind it, or a reader that has enough (`| head`), is said once, and the training goes on."""
+
+    _is_lost = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not self._is_lost:
+            super().emit(record)
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        error = sys.exc_info()[1]
+        if not isinstance(error, OSError):
+            super().handleError(record)
+            return
+        self._is_lost = True
+        log.warning(f"standard output takes no more lines of the log: {error.strerror or error}")
+
+
 @contextmanager
 def print_log(*handlers: logging.Handler) -> Iterator[None]:
     """Show lines of the log on stdout inside the block, and give them to these handlers."""
-    outputs = (logging.StreamHandler(sys.stdout), *handlers)
+    outputs = (_StandardOutput(sys.stdout), *handlers)
     level = log.level
     for handler in outputs:
         log.addHandler(handler)

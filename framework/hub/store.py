@@ -502,6 +502,7 @@ def _bring(source: Source, file: File, folder: Path, label: str) -> Path:
                     source.size,
                     label,
                     lambda url: check_scheme(replace(source, where=url), str(source)),
+                    is_verified=bool(source.sha256 or _published(source) or _pinned(target)),
                 )
             else:
                 transfer.download_hf(source.where, source.file, source.revision, part)

@@ -92,9 +92,15 @@ else:
 
 
 def download(
-    url: str, part: Path, size: int | None, label: str, check: Callable[[str], object] = lambda url: None
+    url: str,
+    part: Path,
+    size: int | None,
+    label: str,
+    check: Callable[[str], object] = lambda url: None,
+    is_verified: bool = True,
 ) -> bool:
-    """Brings `url` to `part`, going on after the bytes that are there already.
+    """Brings `url` to `part`, going on after the bytes that are there already, of the same content as far as the server
+    tells (ETag, Last-Modified; kept beside `part`).
 
     Args:
         url: an http or https address; redirects and proxy variables are followed, but none from https to another
@@ -103,6 +109,8 @@ def download(
         part: the partial file. It stays after a failure, for the next call to take up.
         size: the whole file's bytes, if known. A server that offers another size is refused before any byte is stored.
         label: the progress bar's text.
+        is_verified: Whether the caller compares the content with a hash that is known. Where it does not, bytes of an
+            earlier call are dropped if the server did not say which content they are of: two contents would be mixed.
 
     Returns:
         Whether bytes of an earlier call were kept; if the content then proves wrong, they may be the reason.
@@ -115,13 +123,22 @@ def download(
     import http.client
     import urllib.error
 
+    version = _version_file(part)
+    if not is_verified and not _read_version(part):
+        part.unlink(missing_ok=True)
     kept = _bytes_in(part) > 0
     for _ in range(RESUMES):
         start = _bytes_in(part)
         if size is not None and start == size:
+            version.unlink(missing_ok=True)
             return kept
         try:
-            return _receive(url, part, start, size, label, check) and kept
+            resumed = _receive(url, part, start, size, label, check)
+            version.unlink(missing_ok=True)
+            return resumed and kept
+        except _OtherContent:
+            part.unlink()
+            kept = False
         except RedirectRefused as error:
             raise HubError(str(error)) from None
         except urllib.error.HTTPError as error:
@@ -130,6 +147,7 @@ def download(
                     raise HubError(f"HTTP {error.code} {error.reason}") from None
                 # 416 says that nothing follows our last byte: we have all of it, or bytes of another file.
                 if size is None and error.headers.get("Content-Range", "").rpartition("/")[2] == str(start):
+                    version.unlink(missing_ok=True)
                     return kept
             part.unlink()
             kept = False
@@ -141,6 +159,10 @@ def download(
     raise HubError(
         f"the connection broke {RESUMES} times; {_bytes_in(part):,} bytes are kept, pull again to go on"
     )
+
+
+class _OtherContent(Exception):
+    """The bytes that are kept are not of what the server has now."""
 
 
 class RedirectRefused(OSError):
@@ -191,12 +213,20 @@ def _receive(
     headers = {"User-Agent": "oar-zoo", "Accept-Encoding": "identity"}
     if start:
         headers["Range"] = f"bytes={start}-"
+        if known := _read_version(part):
+            headers["If-Range"] = known
     with open_url(url, headers, check) as response:
         resumed = response.status == 206 and response.headers.get("Content-Range", "").startswith(
             f"bytes {start}-"
         )
+        offered = _version(response)
         if not resumed:
             start = 0
+            _version_file(part).write_text(offered, encoding="utf-8")
+        elif (
+            offered and (known := _read_version(part)) and offered != known
+        ):  # If-Range is not known everywhere
+            raise _OtherContent
         length = response.headers.get("Content-Length")
         total = start + int(length) if length is not None else None
         if size is not None and total is not None and total != size:
@@ -232,6 +262,25 @@ def _receive(
     if total is not None and done < total:
         raise ConnectionError(f"{done:,} of {total:,} bytes came")
     return resumed
+
+
+def _version(response: HTTPResponse) -> str:
+    """What tells this content of an address from others; "" where the server does not say."""
+    tag = response.headers.get("ETag", "")
+    if tag and not tag.startswith("W/"):
+        return tag
+    return response.headers.get("Last-Modified", "")
+
+
+def _version_file(part: Path) -> Path:
+    return part.with_name(f"{part.name}.version")
+
+
+def _read_version(part: Path) -> str:
+    try:
+        return _version_file(part).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
 
 
 def _check_space(path: Path, done: int, needed: int) -> None:

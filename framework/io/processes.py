@@ -25,6 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from framework.core.errors import ConfigError, InputError, OarError
+from framework.core.interrupts import hold_signals
 from framework.io.recipe import Batch, Job, Recipe, Source, rebuild_error
 from framework.io.workers import InitFn, WorkerGroup, enter_worker, start_error
 
@@ -237,7 +238,10 @@ class _Worker:
         self._process = context.Process(
             target=serve, args=(theirs,), name=f"oar-loader-{number}", daemon=True
         )
-        self._process.start()
+        # SIGTERM of a service or a batch system may reach all processes: the first one ends the others, and it needs
+        # batches for the step that it ends with.
+        with hold_signals(signal.SIGINT, signal.SIGTERM):
+            self._process.start()
         theirs.close()
 
     def set_up(self, setup: _Setup) -> None:
@@ -292,7 +296,7 @@ class _Worker:
         )
 
     def stop(self) -> None:
-        self._process.terminate()
+        self._process.kill()
 
     def free(self) -> None:
         self._process.join()

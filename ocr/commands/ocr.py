@@ -23,10 +23,11 @@ from framework.commands.infer import infer, named_files, open_model, parser
 from framework.commands.main import run
 from framework.config.arguments import read_overrides
 from framework.core.errors import ConfigError, OarError
+from framework.core.interrupts import catch_interrupt
 from framework.vision.image_formats import SUFFIXES as IMAGE_SUFFIXES
 from framework.vision.video import SUFFIXES as VIDEO_SUFFIXES
 from framework.workflow import ImageItem
-from framework.workflow.domain.outputs import Report, catch_interrupt, spare_sources
+from framework.workflow.domain.outputs import Report, spare_sources
 from framework.workflow.files.sources import SourceFile, Sources, open_sources, output_stems
 from ocr.exporters.files import FORMATS, TEXTS, output_files, parse_formats, write_formats
 from ocr.pipeline.options import DEFAULT_MODEL

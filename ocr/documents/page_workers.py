@@ -14,14 +14,14 @@ import multiprocessing as mp
 import signal
 import sys
 from collections import Counter, deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
-from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from framework.core.interrupts import hold_signals
 from ocr.documents.page_store import PageStore
 from ocr.results.pages import Page
 
@@ -241,24 +241,7 @@ def _start() -> _Worker:
     context = mp.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=serve, args=(theirs,), name="oar-pages", daemon=True)
-    with _interrupts_held():
+    with hold_signals(signal.SIGINT):
         process.start()
     theirs.close()
     return _Worker(process, ours)
-
-
-@contextlib.contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """A process that is started here does not see Ctrl+C while it imports what it runs; this one sees it afterwards.
-
-    Else each would end with a traceback. Windows has no such mask.
-    """
-    if sys.platform == "win32":
-        yield
-        return
-    resource_tracker.ensure_running()  # which spawn starts otherwise, and which takes the mask away
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

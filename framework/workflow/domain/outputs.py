@@ -6,9 +6,7 @@ import hashlib
 import json
 import os
 import re
-import signal
 import sys
-import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -31,7 +29,7 @@ class Report:
     failed: list[tuple[str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     interrupted: bool = False
-    """Ctrl+C ended it early."""
+    """Ctrl+C or SIGTERM ended it early."""
 
     def summary(self) -> str:
         lines = [f"{len(self.written)} files in {self.written[0].parent}"] if self.written else []
@@ -48,10 +46,10 @@ class Report:
             self.notes.append(f"{count} of {total} {what}: {note}")
 
     def note_stop(self, interrupted: bool) -> None:
-        """Say that Ctrl+C ended it early, if it did."""
+        """Say that it was stopped early, if it was."""
         if interrupted:
             self.interrupted = True
-            self.notes.append("stopped by Ctrl+C; what is written stays")
+            self.notes.append("stopped; what is written stays")
 
     @property
     def exit_code(self) -> int:
@@ -144,22 +142,3 @@ def _facts(path: Path) -> os.stat_result | None:
         return path.stat()
     except OSError:
         return None
-
-
-@contextmanager
-def catch_interrupt(stopped: threading.Event) -> Iterator[None]:
-    """The first Ctrl+C sets the event instead of ending the program: what is done is kept. A second one ends it."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.getsignal(signal.SIGINT)
-
-    def stop(*_: object) -> None:
-        stopped.set()
-        signal.signal(signal.SIGINT, before)
-
-    signal.signal(signal.SIGINT, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -25,9 +25,9 @@ from tqdm import tqdm
 
 from framework.core.disk import DiskError, walk_files
 from framework.core.errors import InputError, OarError
+from framework.core.interrupts import catch_interrupt
 from framework.workflow.domain.outputs import (
     Report,
-    catch_interrupt,
     fit_name,
     make_folder,
     spare_sources,
@@ -276,7 +276,9 @@ def _convert_one(run: _Run, file: Path, stem: Path, stopped: threading.Event, sh
 
 
 def _report_failures(report: Report, label: str, failed: Iterable[tuple[int, str]]) -> None:
-    report.failed += [(label, f"{label}, page {number}: {reason}") for number, reason in failed]
+    for number, reason in failed:
+        place = f"{label}, page {number}: "  # which most reasons begin with
+        report.failed.append((label, place + reason.removeprefix(place)))
 
 
 class _Record(TypedDict):

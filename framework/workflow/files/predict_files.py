@@ -17,6 +17,7 @@ from tqdm import tqdm
 from framework.core.bounded import check_file
 from framework.core.disk import DiskError
 from framework.core.errors import ConfigError, InputError, OarError
+from framework.core.interrupts import catch_interrupt
 from framework.core.types import JSON
 from framework.text.lines import read_lines
 from framework.vision import image as vision_image
@@ -24,7 +25,6 @@ from framework.vision.video import SUFFIXES as VIDEO_SUFFIXES
 from framework.vision.video import is_stream
 from framework.workflow.domain.outputs import (
     Report,
-    catch_interrupt,
     fit_name,
     make_folder,
     spare_sources,

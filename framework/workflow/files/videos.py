@@ -18,8 +18,9 @@ from tqdm import tqdm
 
 from framework.core.disk import DiskError
 from framework.core.errors import OarError
+from framework.core.interrupts import catch_interrupt
 from framework.vision.video import VideoReader, VideoWriter, hide_password
-from framework.workflow.domain.outputs import Report, catch_interrupt, make_folder, spare_sources, text_file
+from framework.workflow.domain.outputs import Report, make_folder, spare_sources, text_file
 from framework.workflow.domain.predictor import ImageItem, ImagePredictor, ResultWriter
 from framework.workflow.domain.result import ImageResult
 

@@ -459,7 +459,8 @@ def _log_file(path: Path) -> Iterator[Callable[[], None]]:
 
     def start() -> None:
         with disk_errors(path):
-            file = logging.FileHandler(path, encoding="utf-8")
+            # Names of files may be no text.
+            file = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
         opened.append(file)
         file.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
         memory.setTarget(file)

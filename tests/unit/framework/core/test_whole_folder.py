@@ -17,7 +17,14 @@ import pytest
 from framework.core import whole_folder
 from framework.core.disk import DiskError, whole_file
 from framework.core.disk import whole_folder as write_whole
-from framework.core.whole_folder import put_in_place, recover, remove_leftovers, work_folder
+from framework.core.whole_folder import (
+    folder_around,
+    is_mount,
+    put_in_place,
+    recover,
+    remove_leftovers,
+    work_folder,
+)
 from framework.export import Artifact, load_artifact
 
 KILLED = """
@@ -160,6 +167,24 @@ def test_a_mount_that_does_not_take_all_stays_as_it_was(mount: Path, monkeypatch
             (fresh / name).write_text("after", encoding="utf-8")
     assert sorted(os.listdir(mount)) == ["a", "lost+found"]
     assert (mount / "a").read_text(encoding="utf-8") == "before"
+
+
+def test_a_folder_of_the_same_file_system_is_a_mount_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`mount --bind`, which has the device of the folder around it."""
+    folder, table = tmp_path / "a volume", tmp_path / "mountinfo"
+    folder.mkdir()
+    (tmp_path / "link").symlink_to(folder)
+    written = os.fsencode(os.path.realpath(folder)).replace(b" ", rb"\040")
+    table.write_bytes(
+        b"1 2 254:0 /there / rw - ext4 /dev/vda rw\n3 1 254:0 /there " + written + b" rw - ext4 x rw\n"
+    )
+    monkeypatch.setattr(whole_folder, "_MOUNTS", table)
+    assert is_mount(folder) and is_mount(tmp_path / "link") and not is_mount(tmp_path)
+    assert folder_around(folder) == folder
+    monkeypatch.setattr(whole_folder, "_MOUNTS", tmp_path / "none")
+    assert not is_mount(folder)
 
 
 def test_an_artifact_is_written_to_a_mount_and_replaced(mount: Path) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import logging
+import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +18,7 @@ import pytest
 from framework.config.bind import bind
 from framework.core.disk import DiskError
 from framework.core.errors import ConfigError, FormatError, MissingExtraError
-from framework.engine.callbacks import EarlyStopping, LogLines, MetricsFile, Profile
+from framework.engine.callbacks import EarlyStopping, LogLines, MetricsFile, Profile, print_log
 from framework.engine.experiment import TrainOptions
 from framework.engine.loggers import TensorBoard, VisualDL, WandB
 from framework.io.checkpoint import find_checkpoint
@@ -180,3 +183,19 @@ def test_scores_of_single_classes_are_in_the_file_and_not_in_the_line(tmp_path: 
             callback.on_eval(trainer, row)
     assert caplog.messages == ["step 5  eval  mIoU 0.5000  (best so far)"]
     assert json.loads((tmp_path / "metrics.jsonl").read_text(encoding="utf-8")) == {"kind": "eval", **row}
+
+
+def test_a_full_standard_output_is_said_once_and_ends_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    class Full(io.StringIO):
+        def write(self, text: str) -> int:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(sys, "stdout", Full())
+    with print_log():
+        for number in range(3):
+            logging.getLogger("oar").info(f"step {number}")
+    said = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert said == ["standard output takes no more lines of the log: No space left on device"]
+    assert "Traceback" not in capsys.readouterr().err

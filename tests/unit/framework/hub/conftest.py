@@ -32,7 +32,7 @@ class Server(http.server.ThreadingHTTPServer):
 
     For one path each: `cuts` = list of byte counts, one request each, after which the connection is cut; `status` = an
     error to answer with; `redirects` = an address that it leads to; `lengthless` = no Content-Length; `rangeless` = the
-    Range header is ignored; `gates` = an event that a request waits for after half of the content.
+    Range header is ignored; `tagless` = no ETag; `gates` = an event that a request waits for after half of the content.
     """
 
     daemon_threads = True
@@ -46,6 +46,7 @@ class Server(http.server.ThreadingHTTPServer):
         self.lengthless: set[str] = set()
         self.redirects: dict[str, str] = {}
         self.rangeless: set[str] = set()
+        self.tagless: set[str] = set()
         self.gates: dict[str, threading.Event] = {}
         self.started = threading.Event()  # some request has sent its first half
         self.root = f"http://127.0.0.1:{self.server_address[1]}"
@@ -103,7 +104,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_response(200)
         if path not in server.lengthless:
             self.send_header("Content-Length", str(len(content) - start))
-        self.send_header("ETag", f'"{sha256(content)}"')
+        if path not in server.tagless:
+            self.send_header("ETag", f'"{sha256(content)}"')
         self.send_header("X-Repo-Commit", "c" * 40)
         self.end_headers()
         if self.command == "HEAD":

@@ -129,6 +129,29 @@ def test_kept_bytes_of_another_content_are_dropped(catalogue, server) -> None:
     assert server.gets()[2:] == ["bytes=1000-", None]
 
 
+@pytest.mark.parametrize("tagged", [True, False])
+def test_two_contents_of_an_address_without_a_hash_are_not_mixed(
+    catalogue, server, home: Path, tagged: bool
+) -> None:
+    address = "/x.pdparams"
+    if not tagged:
+        server.tagless.add(address)
+    catalogue({"url": server.put(address, CONTENT), "sha256": "unknown"}, form="trainable")
+    # The second call asks for the rest first, and sees by the tag that it is of another content.
+    for cuts in ([400_000, 0], [300_000] * (2 if tagged else 1) + [0]):
+        server.cuts[address] = cuts
+        with pytest.raises(HubError, match="the connection broke"):
+            hub.fetch("net")
+        server.files[address] = CONTENT[::-1]  # of the same size
+    assert hub.fetch("net").read_bytes() == CONTENT[::-1]
+    # Bytes of what is still there are taken up, where the server says that they are.
+    assert server.gets()[-1] == ("bytes=300000-" if tagged else None)
+    assert sorted(path.name for path in home.rglob("weights.*")) == [
+        "weights.pdparams",
+        "weights.pdparams.sha256",
+    ]
+
+
 @pytest.mark.parametrize(("size", "requests"), [(3, 0), (None, 1)])
 def test_complete_part_is_not_loaded_again(server, tmp_path: Path, size: int | None, requests: int) -> None:
     address = server.put("/x", b"one")

@@ -59,6 +59,9 @@ class Copies(DocumentConverter):
             progress.page()
         stem.with_suffix(".txt").write_text(" ".join(lines), encoding="utf-8")
         failed = tuple((n, "no page") for n, text in enumerate(lines, 1) if text == "bad")
+        failed += tuple(
+            (n, f"{source}, page {n}: not read") for n, text in enumerate(lines, 1) if text == "worse"
+        )
         return Conversion((stem.with_suffix(".txt"),), len(lines), failed, ("a note",))
 
 
@@ -75,6 +78,12 @@ def folder(tmp_path: Path) -> Path:
 def convert(converter: Copies, source: Path, **more):
     output = next((path for path in (source, *source.parents) if path.name == "in"), source).parent / "out"
     return convert_documents(converter, source, output, ["txt"], more.pop("settings", {}), **more)
+
+
+def test_a_page_is_named_once(folder: Path):
+    (folder / "b.doc").write_text("one worse", encoding="utf-8")
+    failed = dict(convert(Copies(), folder).failed)
+    assert failed[str(folder / "b.doc")] == f"{folder / 'b.doc'}, page 2: not read"
 
 
 def test_a_folder_and_again(folder: Path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -22,6 +23,7 @@ from framework.engine.callbacks import Callback
 from framework.engine.experiment import bind_experiment
 from framework.engine.stopping import TrainingStopped
 from framework.vision import image
+from framework.workflow.train import run as workflow_run
 from framework.workflow.train.run import evaluate_classes, find_batch_size, find_lr, make_trainer, train
 
 REPO = Path(__file__).resolve().parents[5]
@@ -201,3 +203,11 @@ def test_an_evaluation_part_without_a_class_and_with_another(
     assert "known to the model, but not in the data: 1 (bright)" in caplog.text
     with pytest.raises(InputError, match="the model knows none of the classes"):
         train(config, (root, "data.eval.dataset.classes=[odd]"), tmp_path / "other")
+
+
+def test_names_that_are_no_text_are_in_the_log(tmp_path: Path) -> None:
+    with workflow_run._log_file(tmp_path / "log.txt") as start:
+        start()
+        logging.getLogger("oar").info("best checkpoint: a\udcff/step_1")
+    text = (tmp_path / "log.txt").read_text(encoding="utf-8")
+    assert text.endswith("best checkpoint: a\\udcff/step_1\n")

@@ -1,0 +1,112 @@
+"""Signals that stop a command: SIGTERM is KeyboardInterrupt there, as Ctrl+C is, and nothing is left half-written."""
+
+from __future__ import annotations
+
+import _thread
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
+from types import FrameType
+
+_TERMINATED = "stopped by SIGTERM"
+_MOMENT = 0.02  # seconds
+
+
+@contextmanager
+def terminate_as_interrupt() -> Iterator[None]:
+    """Within the block the first SIGTERM raises KeyboardInterrupt; the second ends the process.
+
+    Handlers that others have set stay, and so do those of programs that call functions of Oar: it is for commands.
+    """
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+    ):
+        yield
+        return
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        with repeat_lost_interrupts():
+            yield
+    finally:
+        if signal.getsignal(signal.SIGTERM) is _interrupt:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+@contextmanager
+def catch_interrupt(stopped: threading.Event) -> Iterator[None]:
+    """The first Ctrl+C sets the event instead of ending the program: what is done is kept. A second one ends it.
+    SIGTERM does the same where `terminate_as_interrupt` makes it an interrupt."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = [signal.SIGINT]
+    if signal.getsignal(signal.SIGTERM) is _interrupt:
+        numbers.append(signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in numbers}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def stop(*_: object) -> None:
+        stopped.set()
+        restore()
+
+    for number in numbers:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        restore()
+
+
+@contextmanager
+def hold_signals(*numbers: signal.Signals) -> Iterator[None]:
+    """A process that is started here never sees these signals, not even while it imports what it runs, which would end
+    it with a traceback; this one sees them afterwards. Windows has no such mask."""
+    if sys.platform == "win32":
+        yield
+        return
+    resource_tracker.ensure_running()  # which spawn starts otherwise, and which takes the mask away
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def repeat_lost_interrupts() -> Iterator[None]:
+    """Python drops an exception in a finalizer or a callback of the garbage collector, and jax's takes long enough to
+    be met: there an interrupt is raised once more, a moment later."""
+    before, ended = sys.unraisablehook, threading.Event()
+
+    def repeat(number: int) -> None:
+        if not ended.wait(_MOMENT):
+            _thread.interrupt_main(number)
+
+    def hook(lost: sys.UnraisableHookArgs) -> None:
+        if not isinstance(lost.exc_value, KeyboardInterrupt):
+            before(lost)
+            return
+        number = signal.SIGINT
+        if str(lost.exc_value) == _TERMINATED:
+            number = signal.SIGTERM
+            signal.signal(number, _interrupt)
+        threading.Thread(target=repeat, args=(number,), daemon=True).start()
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        ended.set()
+        sys.unraisablehook = before
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    signal.signal(number, signal.SIG_DFL)
+    raise KeyboardInterrupt(_TERMINATED)
