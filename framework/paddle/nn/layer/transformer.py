@@ -32,11 +32,10 @@ if TYPE_CHECKING:
 def _attend(
     q: jax.Array, k: jax.Array, v: jax.Array, mask: jax.Array | None, thin: Any
 ) -> tuple[jax.Array, jax.Array]:
-    """q [N, Tq, E], k and v [N, heads, Tk, D] -> (out [N, Tq, heads * D], weights [N, heads, Tq, Tk])."""
-    key, value = jnp.swapaxes(k, 1, 2), jnp.swapaxes(v, 1, 2)
-    query = q.reshape(*q.shape[:2], *key.shape[2:]).astype(key.dtype)
-    weights = thin(attention_weights(query, key, mask))
-    return attention_values(weights, value).reshape(*q.shape[:2], -1), weights
+    """q [N, heads, Tq, D], k and v [N, heads, Tk, D] -> (out [N, Tq, heads * D], weights [N, heads, Tq, Tk])."""
+    query, key, value = (jnp.swapaxes(x, 1, 2) for x in (q, k, v))
+    weights = thin(attention_weights(query.astype(key.dtype), key, mask))
+    return attention_values(weights, value).reshape(*query.shape[:2], -1), weights
 
 
 @operation(name="attention")
@@ -145,11 +144,14 @@ class MultiHeadAttention(Layer):
     def _prepare_qkv(
         self, query: Tensor, key: Tensor, value: Tensor, cache: object = None
     ) -> tuple[object, ...]:
-        """Queries, keys and values by head, [N, heads, T, D]; with a cache also the new one."""
+        """Queries, keys and values by head, [N, heads, T, D]; with a cache also the new one.
+
+        `forward` calls it, so that a layer that derives from this one turns its queries and keys by position here.
+        """
         q = _split_heads(self.q_proj(query), self.num_heads)
-        k, v = cache if isinstance(cache, _StaticCache) else self.compute_kv(key, value)
-        if isinstance(cache, _Cache):
-            cache = _Cache(paddle.concat([cache.k, k], 2), paddle.concat([cache.v, v], 2))
+        k, v = (cache.k, cache.v) if isinstance(cache, self.StaticCache) else self.compute_kv(key, value)
+        if isinstance(cache, self.Cache):
+            cache = self.Cache(paddle.concat([cache.k, k], 2), paddle.concat([cache.v, v], 2))
             k, v = cache
         return (q, k, v) if cache is None else (q, k, v, cache)
 
@@ -183,15 +185,8 @@ class MultiHeadAttention(Layer):
         cache: object = None,
     ) -> Any:
         key = query if key is None else key
-        value = key if value is None else value
-        q = self.q_proj(query)
-        if isinstance(cache, _StaticCache):
-            k, v = cache
-        else:
-            k, v = self.compute_kv(key, value)
-        if isinstance(cache, _Cache):
-            cache = _Cache(paddle.concat([cache.k, k], 2), paddle.concat([cache.v, v], 2))
-            k, v = cache
+        value = query if value is None else value  # not the key: Paddle's default
+        q, k, v, *new_cache = self._prepare_qkv(query, key, value, cache)
         if self.training and self.dropout:
             out, weights = _attention_dropout(q, k, v, attn_mask, float(self.dropout))
         else:
@@ -199,8 +194,7 @@ class MultiHeadAttention(Layer):
         results = [self.out_proj(out)]
         if self.need_weights:
             results.append(weights)
-        if cache is not None:
-            results.append(cache)
+        results.extend(new_cache)
         return results[0] if len(results) == 1 else tuple(results)
 
 

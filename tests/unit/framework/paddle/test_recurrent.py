@@ -111,6 +111,31 @@ def test_decoding_with_caches_equals_decoding_at_once(before: bool) -> None:
     np.testing.assert_allclose(np.concatenate(steps, 1), whole, atol=1e-5)
 
 
+class DoubledQueries(nn.MultiHeadAttention):
+    """What rotary attention of packages does: it changes queries after they are split into heads."""
+
+    def _prepare_qkv(self, query: Any, key: Any, value: Any, cache: Any = None) -> tuple[Any, ...]:
+        q, *rest = super()._prepare_qkv(query, key, value, cache)
+        return (q * 2, *rest)
+
+
+@pytest.mark.parametrize("with_cache", [False, True])
+def test_attention_uses_the_queries_that_a_derived_layer_prepares(with_cache: bool) -> None:
+    plain, doubled = nn.MultiHeadAttention(4, 2), DoubledQueries(4, 2)
+    doubled.set_state_dict(plain.state_dict())
+    plain.q_proj.weight.set_value(plain.q_proj.weight * 2)
+    x = _tensor(1, 3, 4)
+    out = [layer(x, cache=layer.gen_cache(x) if with_cache else None) for layer in (plain, doubled)]
+    expected, found = [one[0] if with_cache else one for one in out]
+    np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_attention_without_values_takes_the_queries_as_paddle_does() -> None:
+    layer = nn.MultiHeadAttention(4, 2)
+    query, key = _tensor(1, 3, 4), _tensor(1, 3, 4, seed=1)
+    assert layer(query, key).numpy().tolist() == layer(query, key, query).numpy().tolist()
+
+
 def test_attention_hides_what_masks_hide() -> None:
     attention = nn.MultiHeadAttention(8, 2, need_weights=True)
     x, hidden = _tensor(1, T, 8), np.tril(np.ones((T, T), bool))
