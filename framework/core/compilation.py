@@ -133,14 +133,15 @@ def operation_compile_options(device: Device) -> CompileOptions:
     options: CompileOptions = dict(compile_options(device))
     if device.platform != "cpu":
         return options
-    return _without_emitters({**options, "xla_backend_optimization_level": 1}, parts=1)
+    return _without_emitters({**options, "xla_backend_optimization_level": 1}, split_count=1)
 
 
-def _without_emitters(options: CompileOptions, parts: int | None = None) -> CompileOptions:
-    """jax 0.11 has no emitters to turn off, and ends the process where an option is unknown; `parts`: XLA's number."""
+def _without_emitters(options: CompileOptions, split_count: int | None = None) -> CompileOptions:
+    """jax 0.11 has no emitters to turn off, and ends the process where an option is unknown. `split_count`: in how many
+    parts XLA divides a program for its threads."""
     if jax.__version_info__ >= (0, 11):
         return options
-    divided = {} if parts is None else {"xla_cpu_parallel_codegen_split_count": parts}
+    divided = {} if split_count is None else {"xla_cpu_parallel_codegen_split_count": split_count}
     return {**options, **divided, "xla_cpu_use_fusion_emitters": False}
 
 

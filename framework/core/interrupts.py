@@ -83,10 +83,10 @@ def hold_signals(*numbers: signal.Signals) -> Iterator[None]:
 def repeat_lost_interrupts() -> Iterator[None]:
     """Python drops an exception in a finalizer or a callback of the garbage collector, and jax's takes long enough to
     be met: there an interrupt is raised once more, a moment later."""
-    before, ended = sys.unraisablehook, threading.Event()
+    before, finished = sys.unraisablehook, threading.Event()
 
-    def repeat(number: int) -> None:
-        if not ended.wait(_MOMENT):
+    def repeat(number: signal.Signals) -> None:
+        if not finished.wait(_MOMENT):
             _thread.interrupt_main(number)
 
     def hook(lost: sys.UnraisableHookArgs) -> None:
@@ -103,7 +103,7 @@ def repeat_lost_interrupts() -> Iterator[None]:
     try:
         yield
     finally:
-        ended.set()
+        finished.set()
         sys.unraisablehook = before
 
 

@@ -213,8 +213,8 @@ def _receive(
     headers = {"User-Agent": "oar-zoo", "Accept-Encoding": "identity"}
     if start:
         headers["Range"] = f"bytes={start}-"
-        if known := _read_version(part):
-            headers["If-Range"] = known
+        if stored := _read_version(part):
+            headers["If-Range"] = stored
     with open_url(url, headers, check) as response:
         resumed = response.status == 206 and response.headers.get("Content-Range", "").startswith(
             f"bytes {start}-"
@@ -223,10 +223,8 @@ def _receive(
         if not resumed:
             start = 0
             _version_file(part).write_text(offered, encoding="utf-8")
-        elif (
-            offered and (known := _read_version(part)) and offered != known
-        ):  # If-Range is not known everywhere
-            raise _OtherContent
+        elif offered and (stored := _read_version(part)) and offered != stored:
+            raise _OtherContent  # If-Range is not known everywhere
         length = response.headers.get("Content-Length")
         total = start + int(length) if length is not None else None
         if size is not None and total is not None and total != size:
@@ -272,13 +270,13 @@ def _version(response: HTTPResponse) -> str:
     return response.headers.get("Last-Modified", "")
 
 
-def _version_file(part: Path) -> Path:
-    return part.with_name(f"{part.name}.version")
+def _version_file(path: Path) -> Path:
+    return path.with_name(f"{path.name}.version")
 
 
-def _read_version(part: Path) -> str:
+def _read_version(path: Path) -> str:
     try:
-        return _version_file(part).read_text(encoding="utf-8").strip()
+        return _version_file(path).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):
         return ""
 

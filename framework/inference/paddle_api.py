@@ -130,8 +130,8 @@ class Predictor:
                     allowed="the folder of one stage",
                     fix="use the domain's predictor, framework.workflow.predictor(folder), or Config(folder/stage)",
                 )
-            asked = "onnxruntime" if config.onnxruntime_enabled() and self._artifact.onnx_file else "auto"
-            engine = Runtime(config._device, config._precision, asked).open(self._artifact)
+            requested = "onnxruntime" if config.onnxruntime_enabled() and self._artifact.onnx_file else "auto"
+            engine = Runtime(config._device, config._precision, requested).open(self._artifact)
         self._engine = engine
         names = list(engine.inputs) if graph else self._artifact.input_names(engine.inputs)
         self._inputs = {name: Handle(name, engine.inputs[name]) for name in names}

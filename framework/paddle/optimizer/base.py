@@ -59,7 +59,7 @@ def _state_of(slot: StateSlot, owner: Tensor) -> jax.ShapeDtypeStruct:
 
 
 @functools.cache
-def _power_of(kind: np.dtype[Any]) -> jax.ShapeDtypeStruct:
+def _power_of(kind: np.dtype) -> jax.ShapeDtypeStruct:
     """One object for all powers of a type: parameters share their arrays, too."""
     return jax.ShapeDtypeStruct((1,), kind)
 
@@ -112,7 +112,7 @@ class Optimizer:
         self._master_weights: dict[str, Tensor] = {}
         self._first_values: dict[str, float] = {}  # of the state, by the names of its Tensors
         self._powers: set[str] = set()  # names of Tensors of the state
-        self._first_powers: dict[tuple[np.dtype[Any], bytes], jax.Array] = {}  # by their values
+        self._first_powers: dict[tuple[np.dtype, bytes], jax.Array] = {}  # by their values
         self._accumulators_holder: dict[str, Any] = {}
         self._opti_name_list: list[str] = []
         self._found_inf: Tensor | None = None  # of a GradScaler: true where the step is to change nothing
@@ -459,8 +459,8 @@ class Optimizer:
             }
             for (p, _), part, master in zip(pairs, plan.parts, masters, strict=True)
         ]
-        places, powers = find_powers(
-            plan.parts,
+        indices, powers = find_powers(
+            plan,
             [[state[n]._value for n in part.powers] for part, state in zip(plan.parts, states, strict=True)],
         )
         others = [{n: state[n] for n in part.others} for part, state in zip(plan.parts, states, strict=True)]
@@ -482,7 +482,7 @@ class Optimizer:
             self._pending.clear()
         before = enter_x64(True)
         try:
-            moved, full, changed, raised = update(plan, places, *inputs, in_place=alone)
+            moved, full, changed, raised = update(plan, indices, *inputs, in_place=alone)
         finally:
             leave_x64(before)
         for index, (parameter, _) in enumerate(pairs):
@@ -493,8 +493,8 @@ class Optimizer:
                 master._value = copy
             for name, tensor in others[index].items():
                 tensor._value = changed[index][name]
-            for name, place in zip(plan.parts[index].powers, places[index], strict=True):
-                states[index][name]._value = raised[place]
+            for name, k in zip(plan.parts[index].powers, indices[index], strict=True):
+                states[index][name]._value = raised[k]
 
     def _compile_step(self) -> None:
         """Let a thread compile the step while the first backward run goes on, as if every parameter got a gradient; a
@@ -511,13 +511,13 @@ class Optimizer:
             return
         values = [p._value for p in parameters]
         pairs = list(zip(plan.parts, parameters, strict=True))
-        places, powers = find_powers(
-            plan.parts, [[_state_of(slot, p) for slot in part.powers.values()] for part, p in pairs]
+        indices, powers = find_powers(
+            plan, [[_state_of(slot, p) for slot in part.powers.values()] for part, p in pairs]
         )
         states = [{name: _state_of(slot, p) for name, slot in part.others.items()} for part, p in pairs]
         rate = self._learning_rate_tensor._value
         inputs = (values, values, [None] * len(values), states, powers, rate, self._factors(parameters), None)
-        compile_later(StepOf(plan, places), self._pending, inputs, first=True)
+        compile_later(StepOf(plan, indices), self._pending, inputs, first=True)
 
     def _factors(self, parameters: Sequence[Tensor]) -> np.ndarray | None:
         """The parameters' factors of the learning rate, where one is not 1."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -74,34 +74,34 @@ class Plan:
 
 Updated = tuple[list[jax.Array], list[jax.Array | None], list[State], list[jax.Array]]
 _EQUAL = 4  # parameters of each shape from which on the emitters are cheaper
-Places = tuple[tuple[int, ...], ...]
+Indices = tuple[tuple[int, ...], ...]
 """For each parameter where the powers of its state are among those of all."""
 
 
-def find_powers(parts: Sequence[Part], powers: Sequence[Sequence[AnyArray]]) -> tuple[Places, list[AnyArray]]:
-    """The powers of each parameter's state as places in a list that has each array but once.
+def find_powers(plan: Plan, powers: Sequence[Sequence[AnyArray]]) -> tuple[Indices, list[AnyArray]]:
+    """The powers of each parameter's state as indices in a list that has each array but once.
 
     Parameters that began together share theirs: of the 710 kernels of Adam for MobileNetV3-small 284 computed one of
     two numbers.
     """
     numbers: dict[tuple[int, float], int] = {}
-    found: list[AnyArray] = []
-    places: list[tuple[int, ...]] = []
-    for part, own in zip(parts, powers, strict=True):
-        place = []
-        for slot, array in zip(part.powers.values(), own, strict=True):
+    unique: list[AnyArray] = []
+    indices: list[tuple[int, ...]] = []
+    for settings, arrays in zip(plan.parts, powers, strict=True):
+        row = []
+        for slot, array in zip(settings.powers.values(), arrays, strict=True):
             key = id(array), slot.fill  # equal powers of two factors have two values in the next step
             if key not in numbers:
-                numbers[key] = len(found)
-                found.append(array)
-            place.append(numbers[key])
-        places.append(tuple(place))
-    return tuple(places), found
+                numbers[key] = len(unique)
+                unique.append(array)
+            row.append(numbers[key])
+        indices.append(tuple(row))
+    return tuple(indices), unique
 
 
 def _update(
     plan: Plan,
-    places: Places,
+    indices: Indices,
     params: Sequence[jax.Array],
     grads: Sequence[jax.Array],
     masters: Sequence[jax.Array | None],
@@ -112,7 +112,7 @@ def _update(
     skip: jax.Array | None,
 ) -> Updated:
     """New (parameters, float32 copies, states, powers). `states` are without the powers, which `find_powers` gave with
-    their `places`. `lr` is the learning rate [], `factors` [n] multiply it for each parameter, `skip` [] (bool) leaves
+    their `indices`. `lr` is the learning rate [], `factors` [n] multiply it for each parameter, `skip` [] (bool) leaves
     everything as it is."""
     grads = list(grads)
     for clipping in plan.clips:
@@ -123,8 +123,8 @@ def _update(
     copies: list[jax.Array | None] = []
     changed: list[State] = []
     raised = list(powers)
-    for i, (part, param, master, own) in enumerate(zip(plan.parts, params, masters, states, strict=True)):
-        state = {**own, **{name: powers[place] for name, place in zip(part.powers, places[i], strict=True)}}
+    for i, (part, param, master, without) in enumerate(zip(plan.parts, params, masters, states, strict=True)):
+        state = {**without, **{name: powers[k] for name, k in zip(part.powers, indices[i], strict=True)}}
         full = wide(param) if master is None else master
         kind = full.dtype
         grad = WeightDecay(l1=part.decay.l1).add_to(grads[i].astype(kind), full)
@@ -139,9 +139,9 @@ def _update(
             after = {n: jnp.where(skip, s, after[n]) for n, s in state.items()}
         moved.append(new.astype(param.dtype))
         copies.append(None if master is None else new)
-        changed.append({name: after[name] for name in own})
-        for name, place in zip(part.powers, places[i], strict=True):
-            raised[place] = after[name]
+        changed.append({name: after[name] for name in without})
+        for name, k in zip(part.powers, indices[i], strict=True):
+            raised[k] = after[name]
     return moved, copies, changed, raised
 
 
@@ -153,24 +153,25 @@ def _compiled(varied: bool, in_place: bool) -> jax.stages.Wrapped:
     return jax.jit(_update, static_argnums=(0, 1), donate_argnames=donated, compiler_options=options)
 
 
-def _is_varied(params: Sequence[jax.Array | jax.ShapeDtypeStruct]) -> bool:
+def _is_varied(params: Sequence[jax.Array]) -> bool:
     """Whether most parameters have a shape of their own. XLA's emitters of fusions take 35 ms for a kernel but compile
     equal ones once, its older ones take 9 ms for each: 6.2 and 3.8 s for the 142 parameters of MobileNetV3-small, .6
     and 2.0 s for 60 of two shapes. Both compute the same."""
     return len(params) < _EQUAL * len({(param.shape, param.dtype) for param in params})
 
 
-def update(plan: Plan, places: Places, *inputs: Any, in_place: bool) -> Updated:
+def update(
+    plan: Plan, indices: Indices, params: Sequence[jax.Array], *others: object, in_place: bool
+) -> Updated:
     """`_update`, compiled; `in_place`: the parameters, copies and states given to it are gone afterwards."""
-    varied = _is_varied(inputs[0])
+    varied = _is_varied(params)
     try:
-        return _compiled(varied, in_place)(plan, places, *inputs)
+        return _compiled(varied, in_place)(plan, indices, params, *others)
     except ValueError as error:
         if not varied or not is_nested(error):
             raise
-        return _compiled(False, in_place)(
-            plan, places, *inputs
-        )  # a part of a program that has its own options
+        # a part of a program that has its own options
+        return _compiled(False, in_place)(plan, indices, params, *others)
 
 
 @dataclass(frozen=True)
@@ -178,8 +179,9 @@ class StepOf:
     """The program `update` in place of a plan, for shapes and types that are known before the arrays are."""
 
     plan: Plan
-    places: Places
+    indices: Indices
 
-    def lower(self, *inputs: Any) -> jax.stages.Lowered:
+    def lower(self, *inputs: object) -> jax.stages.Lowered:
         """The program for these inputs, to be compiled."""
-        return _compiled(_is_varied(inputs[0]), True).lower(self.plan, self.places, *inputs)
+        params = cast("Sequence[jax.Array]", inputs[0])
+        return _compiled(_is_varied(params), True).lower(self.plan, self.indices, *inputs)

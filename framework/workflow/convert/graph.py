@@ -240,8 +240,8 @@ def _advise(
     """Sizes that work, tried, as they are written on the command line; or that none do. Where those that were asked for
     are the fault, the graph's own are tried."""
     reason: Exception | None = None
-    for known, by_axis in itertools.product((shapes, {}) if shapes else ({},), (False, True)):
-        inputs = _fixed(_inputs(layer, known, 1, by_axis))
+    for sizes, by_axis in itertools.product((shapes, {}) if shapes else ({},), (False, True)):
+        inputs = _fixed(_inputs(layer, sizes, 1, by_axis))
         try:
             _lower(layer, inputs, by_name)
         except (OarError, ValueError, TypeError) as error:

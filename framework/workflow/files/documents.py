@@ -277,8 +277,8 @@ def _convert_one(run: _Run, file: Path, stem: Path, stopped: threading.Event, sh
 
 def _report_failures(report: Report, label: str, failed: Iterable[tuple[int, str]]) -> None:
     for number, reason in failed:
-        place = f"{label}, page {number}: "  # which most reasons begin with
-        report.failed.append((label, place + reason.removeprefix(place)))
+        beginning = f"{label}, page {number}: "  # which most reasons begin with
+        report.failed.append((label, beginning + reason.removeprefix(beginning)))
 
 
 class _Record(TypedDict):
