@@ -229,8 +229,8 @@ def label_name(value: object, where: str, classes: Sequence[str] | None = None) 
         value = int(value)
     if classes is not None and type(value) is int and str(value) not in classes and 0 <= value < len(classes):
         return classes[value]
-    is_number = isinstance(value, int | float)
-    if (is_number and math.isfinite(value) and value != -100) or (isinstance(value, str) and value.strip()):
+    is_number = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+    if (is_number and value != -100) or (isinstance(value, str) and value.strip()):
         name = str(value)
         return name if classes is not None and name in classes else name.strip()
     raise FormatError(

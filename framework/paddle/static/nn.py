@@ -9,16 +9,17 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from framework import paddle
-from framework.core.errors import OarError
+from framework.core.axes import per_axis
 from framework.nn.table_options import Entry
 from framework.paddle import nn
 from framework.paddle._kernel.arguments import DTypeLike, Integers, Padding
 from framework.paddle._kernel.checked import checked
-from framework.paddle._kernel.errors import require
+from framework.paddle._kernel.errors import OperandError, require
 from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn import functional
+from framework.paddle.nn.functional.layout import edges
 from framework.paddle.nn.param_attr import AttrLike
 from framework.paddle.static.control import case as case
 from framework.paddle.static.control import cond as cond
@@ -203,8 +204,30 @@ def _convolution(name: str, kind: type[Any], default: str) -> Callable[..., Tens
     return _named(name)(convolve)
 
 
+def _filter_size(
+    input: Tensor,
+    output_size: Integers,
+    padding: Padding,
+    stride: Integers,
+    dilation: Integers,
+    data_format: str,
+) -> list[int]:
+    """The kernel with which a transposed convolution gives this output."""
+    axes = len(input.shape) - 2
+    sizes = input.shape[2:] if data_format.startswith("NC") else input.shape[1:-1]
+    pads = edges(padding, axes, data_format)
+    totals = [0] * axes if isinstance(pads, str) else [sum(pads[2 * i : 2 * i + 2]) for i in range(axes)]
+    given = ((output_size, "output_size"), (stride, "stride"), (dilation, "dilation"))
+    outs, strides, dilations = ([int(n) for n in per_axis(value, axes, name)] for value, name in given)
+    return [
+        (out - (size - 1) * step + total - 1) // apart + 1
+        for out, size, step, total, apart in zip(outs, sizes, strides, totals, dilations, strict=True)
+    ]
+
+
 def _transposed(name: str, kind: type[Any], default: str) -> Callable[..., Tensor]:
     """The function of a layer; `default` is the format of data."""
+    name_of = name
 
     def convolve(
         input: Tensor,
@@ -224,11 +247,9 @@ def _transposed(name: str, kind: type[Any], default: str) -> Callable[..., Tenso
     ) -> Tensor:
         """A transposed convolution with its own kernel and bias."""
         if filter_size is None:
-            raise OarError(
-                "a transposed convolution needs filter_size here",
-                received="output_size alone",
-                fix="give filter_size; output_size may be given with it",
-            )
+            if output_size is None:
+                raise OperandError("give filter_size or output_size", where=f"paddle.static.nn.{name_of}")
+            filter_size = _filter_size(input, output_size, padding, stride, dilation, data_format)
         channels = input.shape[1 if data_format.startswith("NC") else -1]
         options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups or 1}
         options |= {"weight_attr": param_attr, "bias_attr": bias_attr, "data_format": data_format}

@@ -45,7 +45,7 @@ def edges(padding: Any, axes: int, data_format: str) -> str | tuple[int, ...]:
     one or two for each axis, pairs for each spatial axis or for all axes of the data.
 
     Raises:
-        ShapeError: padding or format is of another number of axes.
+        ShapeError: padding or format is of another number of axes, or padding is one of the batch or the channels.
     """
     last = is_last(data_format, axes=axes)
     if isinstance(padding, str):
@@ -55,6 +55,12 @@ def edges(padding: Any, axes: int, data_format: str) -> str | tuple[int, ...]:
     numbers = list(padding)
     if numbers and isinstance(numbers[0], Sequence):
         if len(numbers) == axes + 2:
+            if any(any(pair) for pair in (numbers[0], numbers[-1 if last else 1])):
+                raise ShapeError(
+                    "padding is of spatial axes alone, batch and channels have none",
+                    received=padding,
+                    allowed=f"[0, 0] for the batch and the channels of {data_format}",
+                )
             numbers = numbers[1:-1] if last else numbers[2:]
         # Anything but pairs fits nothing.
         numbers = [number for pair in numbers for number in pair] if all(len(p) == 2 for p in numbers) else []

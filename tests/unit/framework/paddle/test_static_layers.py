@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from framework import paddle
 from framework.core.errors import TraceError
 from framework.paddle import static
+from framework.paddle.nn import functional as F
 from framework.paddle.utils import unique_name
 
 X = {"x": np.ones((2, 3), np.float32)}
@@ -91,3 +93,31 @@ def test_programs_with_python_functions_are_not_saved(tmp_path: Path) -> None:
     static.py_func(np.tanh, x, out)
     with pytest.raises(TraceError, match="py_func needs values"):
         static.save_inference_model(str(tmp_path / "model"), [x], [out], static.Executor())
+
+
+@pytest.mark.parametrize(
+    ("padding", "stride", "dilation", "kernel"),
+    [(0, 1, 1, [9, 10]), ([1, 2], 2, 1, [7, 10]), ([1, 1, 2, 2], 2, 2, [4, 5]), ("VALID", 2, 2, [3, 3])],
+)
+def test_a_transposed_convolution_finds_its_kernel(
+    padding: Any, stride: int, dilation: int, kernel: list[int]
+) -> None:
+    """Sizes of Paddle 2.6.2."""
+    with static.program_guard(static.Program(), static.Program()):
+        x = static.data("x", [2, 3, 5, 5], "float32")
+        out = static.nn.conv2d_transpose(x, 6, [13, 14], None, padding, stride, dilation)
+        (weight, _) = static.default_main_program().all_parameters()
+        assert list(weight.shape) == [3, 6, *kernel] and list(out.shape) == [2, 6, 13, 14]
+
+
+def test_batch_and_channels_have_no_padding() -> None:
+    """It was left out without a word."""
+    paddle.disable_static()
+    x, weight = paddle.ones([1, 2, 4, 4]), paddle.ones([2, 2, 3, 3])
+    for padding in ([[1, 1], [0, 0], [1, 1], [1, 1]], [[0, 0], [0, 2], [1, 1], [1, 1]]):
+        for function in (F.conv2d, F.conv2d_transpose):
+            with pytest.raises(ValueError, match="padding is of spatial axes alone"):
+                function(x, weight, padding=padding)
+        with pytest.raises(ValueError, match="padding is of spatial axes alone"):
+            F.max_pool2d(x, 2, padding=padding)
+    assert F.conv2d(x, weight, padding=[[0, 0], [0, 0], [1, 1], [0, 2]]).shape == [1, 2, 4, 4]

@@ -161,3 +161,14 @@ def test_integers_have_the_types_of_paddle_and_64_bits() -> None:
     for op, slot in (("kthvalue", "Indices"), ("top_k_v2", "Indices")):  # declared as nothing, or as float32
         index = run(op, {"X": x}, {"Out": 1, slot: 1}, k=2)[f"{slot}_0"]
         assert index.dtype == np.int64, op
+
+
+def test_same_of_a_transposed_convolution_is_that_of_its_input() -> None:
+    """Values of Paddle 2.6.2: dilation does not count, and the output is not the input's size times the stride."""
+    x = np.arange(12, dtype=np.float32).reshape(1, 1, 4, 3)
+    kernel = np.arange(6, dtype=np.float32).reshape(1, 1, 3, 2) - 2
+    settings = {"strides": [2, 1], "dilations": [1, 2], "padding_algorithm": "SAME"}
+    got = run("conv2d_transpose", {"Input": x, "Filter": kernel}, {"Output": 1}, **settings)["Output_0"]
+    assert got[0, 0].tolist() == [
+        [0, -2, -5], [0, 0, 1], [-6, -9, -7], [0, 3, 4], [-6, -3, -1], [0, 6, 7], [-6, 3, 5], [0, 9, 10],
+    ]  # fmt: skip
