@@ -83,6 +83,7 @@ _CROWD_HUMAN = {
         {"tag": "mask", "fbox": [2, 3, 9, 8]},
     ],
 }
+_MOT = "1,1,2,3,9,8,1,1,1\n1,2,2,3,9,8,0,8,.5\n1,-1,2.5,3,9,8,1,-1,-1\n"
 _VIS_DRONE = "2,3,9,8,1,4,0,1\n2,3,9,8,0,0,0,0\n"
 _BDD100K = [
     {
@@ -140,6 +141,13 @@ def _panoptic(folder: Path) -> Path:
 
 def _panoptic_png(folder: Path) -> Path:
     return _panoptic(folder).parent / "panoptic_val/a.png"
+
+
+def _read_sequence(path: Path) -> object:
+    from framework.workflow.data.convert import convert_data
+
+    with tempfile.TemporaryDirectory() as output:
+        return convert_data(path.parent.parent, Path(output) / "out", "coco", source_format="mot")
 
 
 def _read(path: Path) -> object:
@@ -223,6 +231,7 @@ FILES: Mapping[str, tuple[Callable[[Path], Path], Callable[[Path], object], bool
     "kitti": (_written("label_2/a.txt", _KITTI, "image_2/a.png"), _read, False),
     "wider face": (_written("val_bbx_gt.txt", _WIDER_FACE, "images/a.png"), _read, False),
     "crowd human": (_written("val.odgt", json.dumps(_CROWD_HUMAN), "images/a.png"), _read, False),
+    "mot": (_written("gt/gt.txt", _MOT, "img1/000001.png"), _read_sequence, False),
     "vis drone": (_written("annotations/a.txt", _VIS_DRONE, "images/a.png"), _read, False),
     "bdd100k": (_written("det_val.json", json.dumps(_BDD100K), "images/a.png"), _read, True),
     "panoptic": (_panoptic, _read, True),
