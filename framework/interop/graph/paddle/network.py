@@ -178,7 +178,7 @@ def _conv_transpose(a: Arguments) -> Item:
     strides, dilations = a.ints("strides", [1] * axes), a.ints("dilations", [1] * axes)
     settings = _padding(a, axes)
     if "auto_pad" in settings:
-        settings = {"pads": _same_edges(x.shape[2:], shape_of(a["Filter"])[2:], strides)}
+        settings = _Padding(pads=_same_edges(x.shape[2:], shape_of(a["Filter"])[2:], strides))
         dilations = [1] * axes
     if output_size and not extra:
         kernel, edges = shape_of(a["Filter"])[2:], settings.get("pads", [0] * (2 * axes))
