@@ -217,8 +217,8 @@ def _filter_size(
     sizes = input.shape[2:] if data_format.startswith("NC") else input.shape[1:-1]
     pads = edges(padding, axes, data_format)
     totals = [0] * axes if isinstance(pads, str) else [sum(pads[2 * i : 2 * i + 2]) for i in range(axes)]
-    given = ((output_size, "output_size"), (stride, "stride"), (dilation, "dilation"))
-    outs, strides, dilations = ([int(n) for n in per_axis(value, axes, name)] for value, name in given)
+    arguments = ((output_size, "output_size"), (stride, "stride"), (dilation, "dilation"))
+    outs, strides, dilations = ([int(n) for n in per_axis(value, axes, name)] for value, name in arguments)
     return [
         (out - (size - 1) * step + total - 1) // apart + 1
         for out, size, step, total, apart in zip(outs, sizes, strides, totals, dilations, strict=True)
