@@ -11,6 +11,7 @@ import argparse
 import importlib
 import sys
 from collections.abc import Sequence
+from typing import get_args
 
 from framework.commands.main import run
 from framework.commands.train import open_data_config
@@ -22,29 +23,7 @@ from framework.config.arguments import (
     read_overrides,
 )
 from framework.config.command_line import find_verbs
-
-_FORMATS = (
-    "yolo",
-    "cvat",
-    "coco",
-    "voc",
-    "labelme",
-    "csv",
-    "via",
-    "dota",
-    "kitti",
-    "panoptic",
-    "labelstudio",
-    "datumaro",
-    "vott",
-    "createml",
-    "imagefolder",
-    "widerface",
-    "mot",
-    "crowdhuman",
-    "visdrone",
-    "bdd100k",
-)
+from framework.vision.annotations.format_names import Format
 
 
 def parser() -> argparse.ArgumentParser:
@@ -98,7 +77,7 @@ def parser() -> argparse.ArgumentParser:
     convert.add_argument(
         "--from",
         dest="source_format",
-        choices=_FORMATS,
+        choices=get_args(Format),
         help="the format of the source, where it is not plain",
     )
     convert.add_argument(

@@ -45,3 +45,12 @@ def per_axis(value: N | Sequence[N], axes: int, name: str, number: Callable[[N],
         )
     numbers = tuple(number(n) for n in values)  # type: ignore[arg-type]
     return numbers * axes if len(values) == 1 else numbers
+
+
+def same_edges(size: Sequence[int], kernel: Sequence[int], stride: Sequence[int]) -> tuple[int, ...]:
+    """The numbers behind SAME, before and behind each axis: ceil(size / stride) windows fit, the odd pixel behind."""
+    out: list[int] = []
+    for n, k, s in zip(size, kernel, stride, strict=True):
+        total = max((-(-n // s) - 1) * s + k - n, 0)
+        out += [total // 2, total - total // 2]
+    return tuple(out)

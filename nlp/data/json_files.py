@@ -136,7 +136,8 @@ def _rows_of_pandas(value: Mapping[str, object]) -> list[object]:
     ({"columns": […], "data": [[…]]}); none of another file."""
     titles, rows = value.get("columns"), value.get("data")
     if isinstance(titles, list) and isinstance(rows, list):
-        return [dict(zip(titles, row)) for row in rows if isinstance(row, list) and len(row) == len(titles)]
+        is_table = all(isinstance(row, list) and len(row) == len(titles) for row in rows)
+        return [dict(zip(titles, row)) for row in rows] if is_table else []
     columns = {name: column for name, column in value.items() if isinstance(column, dict)}
     numbers = list(next(iter(columns.values()), ()))
     if len(columns) < max(1, len(value)) or not numbers or not all(number.isdecimal() for number in numbers):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 from framework.core.errors import InputError
 from framework.vision.annotations.bdd100k import is_bdd100k, read_bdd100k
@@ -19,6 +18,7 @@ from framework.vision.annotations.crowd_human import find_crowd_human, read_crow
 from framework.vision.annotations.cvat import read_cvat
 from framework.vision.annotations.datumaro import is_datumaro, read_datumaro
 from framework.vision.annotations.dota import find_dota, read_dota
+from framework.vision.annotations.format_names import Format as Format
 from framework.vision.annotations.image_folder import is_image_folder, read_image_folder
 from framework.vision.annotations.json_files import holds, list_json_files
 from framework.vision.annotations.kitti import find_kitti, read_kitti
@@ -40,28 +40,6 @@ from framework.vision.annotations.xml_files import read_xml
 from framework.vision.annotations.yolo import has_names, read_yolo
 from framework.vision.image import list_images
 
-Format = Literal[
-    "yolo",
-    "cvat",
-    "coco",
-    "voc",
-    "labelme",
-    "csv",
-    "via",
-    "dota",
-    "kitti",
-    "panoptic",
-    "labelstudio",
-    "datumaro",
-    "vott",
-    "createml",
-    "imagefolder",
-    "widerface",
-    "mot",
-    "crowdhuman",
-    "visdrone",
-    "bdd100k",
-]
 _JSON: Mapping[Format, Callable[[object], bool]] = {
     "via": is_via,
     "panoptic": is_panoptic,

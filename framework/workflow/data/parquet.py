@@ -155,9 +155,9 @@ def unpack_parquet(source: str | Path, output: str | Path) -> ParquetReport:
     declares. Boxes are left, top, width and height in pixels, as `datasets` documents them.
 
     Raises:
-        InputError: there is no such file, its columns are none of these, or an image that it names is not there; the
-            output is there already. FormatError: it is no Parquet file. MissingExtraError: pyarrow is not installed.
-            DiskError: the disk takes no more; nothing stays.
+        InputError: there is no such file, its columns are none of these, an image that it names is not there, two
+            classes would share a folder, or the output is there already. FormatError: it is no Parquet file.
+            MissingExtraError: pyarrow is not installed. DiskError: the disk takes no more; nothing stays.
     """
     source, output = Path(source), Path(output)
     tables = _list_tables(source)
@@ -194,8 +194,21 @@ def unpack_parquet(source: str | Path, output: str | Path) -> ParquetReport:
             counts[split] = writer.written
         names = first.names or order_names(labels)
         if first.kind == "classes":
+            _check_folders(names, source)
             write_file(new / LABELS_FILE, "".join(f"{folder_name(name)}\n" for name in names).encode("utf-8"))
     return ParquetReport(output, first.kind, counts, names, left_out)
+
+
+def _check_folders(names: Sequence[str], source: Path) -> None:
+    """Raises: InputError, where two classes would have one folder."""
+    counts = Counter(map(folder_name, names))
+    if shared := [name for name in names if counts[folder_name(name)] > 1]:
+        raise InputError(
+            "classes would share a folder, whose name takes no separators",
+            where=source,
+            received=abbreviate(shared),
+            fix="rename these classes, as `datasets.Dataset.cast_column(…, ClassLabel(names=…))` does",
+        )
 
 
 def folder_name(name: str) -> str:

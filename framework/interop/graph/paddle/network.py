@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from framework.core.axes import same_edges
 from framework.core.errors import ShapeError
 from framework.interop.graph.operator import Table
 from framework.interop.graph.paddle.arguments import Arguments, rank, registrar
@@ -157,16 +158,6 @@ def _conv(a: Arguments) -> Item:
     return a.as_given(y)
 
 
-def _same_edges(sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int]) -> list[int]:
-    """SAME of a transposed convolution: the edges of the convolution of an image of the input's size, where ONNX asks
-    for an output of size times stride."""
-    totals = [
-        max((-(-size // step) - 1) * step + width - size, 0)
-        for size, width, step in zip(sizes, kernel, strides, strict=True)
-    ]
-    return [total // 2 for total in totals] + [total - total // 2 for total in totals]
-
-
 @operator("conv2d_transpose", "depthwise_conv2d_transpose", "conv3d_transpose", main="Output")
 def _conv_transpose(a: Arguments) -> Item:
     x = a.images(a.value("Input"))
@@ -178,7 +169,9 @@ def _conv_transpose(a: Arguments) -> Item:
     strides, dilations = a.ints("strides", [1] * axes), a.ints("dilations", [1] * axes)
     settings = _padding(a, axes)
     if "auto_pad" in settings:
-        settings = _Padding(pads=_same_edges(x.shape[2:], shape_of(a["Filter"])[2:], strides))
+        # Those of a convolution of an image of the input's size; ONNX asks for an output of size times stride.
+        pads = same_edges(x.shape[2:], shape_of(a["Filter"])[2:], strides)
+        settings = _Padding(pads=[*pads[::2], *pads[1::2]])
         dilations = [1] * axes
     if output_size and not extra:
         kernel, edges = shape_of(a["Filter"])[2:], settings.get("pads", [0] * (2 * axes))

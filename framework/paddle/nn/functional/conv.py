@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import jax
 
-from framework.core.axes import per_axis
+from framework.core.axes import per_axis, same_edges
 from framework.nn import functional as core
 from framework.paddle._kernel.arguments import Integers, Padding
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn.functional.face import face
-from framework.paddle.nn.functional.layout import Size, edges, from_last, same_edges, to_last
+from framework.paddle.nn.functional.layout import Size, edges, from_last, to_last
 
 
 def _one_number(values: tuple[int, ...]) -> int | tuple[int, ...]:

@@ -75,12 +75,3 @@ def edges(padding: Any, axes: int, data_format: str) -> str | tuple[int, ...]:
             allowed=f"p, {axes} or {2 * axes} numbers, {axes} or {axes + 2} pairs, 'SAME', 'VALID'",
         )
     return tuple(int(number) for number in numbers)
-
-
-def same_edges(size: Sequence[int], kernel: Sequence[int], stride: Sequence[int]) -> tuple[int, ...]:
-    """The numbers behind SAME: ceil(size / stride) windows fit, the odd pixel behind."""
-    out: list[int] = []
-    for n, k, s in zip(size, kernel, stride, strict=True):
-        total = max((-(-n // s) - 1) * s + k - n, 0)
-        out += [total // 2, total - total // 2]
-    return tuple(out)

@@ -115,6 +115,12 @@ def test_json_as_pandas_writes_it(text: str, tmp_path: Path) -> None:
     assert [(sample.text, sample.label) for sample in data.samples] == [("a", 1), ("b", 0)]
 
 
+def test_rows_of_another_width_than_the_columns_are_not_left_out(tmp_path: Path) -> None:
+    text = '{"columns":["text","label"],"data":[["a",1],["b"]]}'
+    with pytest.raises(FormatError):
+        len(TextClassification(write(tmp_path / "a.json", text), "text", "label"))
+
+
 def test_encodings_of_spreadsheets(tmp_path: Path) -> None:
     mac = write(tmp_path / "mac.csv", "text,label\ra,1\rb,0\r")
     assert len(TextClassification(mac, "text", "label", separator=",")) == 2

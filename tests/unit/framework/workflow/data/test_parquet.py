@@ -118,6 +118,17 @@ def test_classes(tmp_path: Path, tables: Tables) -> None:
         unpack_parquet(tmp_path / "set", out)
 
 
+def test_classes_that_would_share_a_folder(tmp_path: Path, tables: Tables) -> None:
+    tables.types = {"image": IMAGE, "label": "string"}
+    tables.rows["train.parquet"] = [
+        {"image": {"bytes": encode(value), "path": None}, "label": label}
+        for value, label in ((1, "a/b"), (2, "a_b"))
+    ]
+    with pytest.raises(InputError, match="classes would share a folder"):
+        unpack_parquet(place(tmp_path / "in", "train.parquet"), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("is_listed", [False, True])
 def test_objects(tmp_path: Path, tables: Tables, is_listed: bool) -> None:
     """A struct of lists, and a list of structs as newer versions of `datasets` write it."""
