@@ -13,7 +13,7 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from importlib.metadata import version
 from pathlib import Path
 
@@ -68,6 +68,23 @@ def pytest_make_parametrize_id(val: object) -> str | None:
 
 def pytest_unconfigure() -> None:
     shutil.rmtree(_HOME, ignore_errors=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Generator[None, object, object]:
+    """A worker passes UTF-8 on and ends at anything else: half of a surrogate pair, as in the name of a file that is
+    no UTF-8, is written as an escape."""
+    return _encodable((yield))
+
+
+def _encodable(part: object) -> object:
+    if isinstance(part, str):
+        return part.encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(part, dict):
+        return {_encodable(key): _encodable(value) for key, value in part.items()}
+    if isinstance(part, list | tuple):
+        return type(part)(map(_encodable, part))
+    return part
 
 
 def _forget_old_programs() -> None:
