@@ -8,14 +8,13 @@ order of numbers visits a node after everything that used it.
 from __future__ import annotations
 
 import contextlib
-import functools
 import heapq
 import itertools
 import logging
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +23,10 @@ from jax.core import Tracer
 from framework.core.process_state import state
 from framework.paddle._kernel.ahead import at_backward, begin_backward
 from framework.paddle._kernel.errors import NOT_FINITE, AssertedError, not_finite
+from framework.paddle._kernel.grad_mode import enable_grad as enable_grad
+from framework.paddle._kernel.grad_mode import is_grad_enabled as is_grad_enabled
+from framework.paddle._kernel.grad_mode import no_grad as no_grad
+from framework.paddle._kernel.grad_mode import set_grad_enabled as set_grad_enabled
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.tensor import Tensor, wrap
 from framework.paddle._kernel.x64 import enter_x64, leave_x64
@@ -440,66 +443,6 @@ def _reaching(keys: Set[object], blocked: Set[object]) -> Callable[[Node], bool]
         return known[start]
 
     return reaches
-
-
-class _Switch(contextlib.ContextDecorator):
-    """Gradients on or off for a block or a function; `set_grad_enabled` also acts at once."""
-
-    def __init__(self, enabled: bool) -> None:
-        self.enabled = enabled
-        self._before: list[bool] = []
-
-    def __enter__(self) -> _Switch:
-        self._before.append(mode.grad_enabled)
-        mode.grad_enabled = self.enabled
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        mode.grad_enabled = self._before.pop()
-
-
-def _decorator_or_scope(enabled: bool, function: Callable[..., object] | None) -> Any:
-    if function is None:
-        return _Switch(enabled)
-
-    @functools.wraps(function)
-    def run(*args: object, **kwargs: object) -> object:
-        with _Switch(enabled):
-            return function(*args, **kwargs)
-
-    return run
-
-
-def no_grad(func: Any = None) -> Any:
-    """Nothing inside is recorded: `with paddle.no_grad():`, or a decorator with or without brackets."""
-    return _decorator_or_scope(False, func)
-
-
-def enable_grad(func: Any = None) -> Any:
-    """Operations inside are recorded, within `no_grad` too."""
-    return _decorator_or_scope(True, func)
-
-
-class set_grad_enabled(_Switch):
-    """Record operations or not, from here on or for a block."""
-
-    def __init__(self, mode_: bool = True, **named: bool) -> None:
-        super().__init__(bool(named.get("mode", mode_)))
-        self._before.append(mode.grad_enabled)
-        mode.grad_enabled = self.enabled
-
-    def __enter__(self) -> set_grad_enabled:
-        mode.grad_enabled = self.enabled
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._before:
-            mode.grad_enabled = self._before.pop()
-
-
-def is_grad_enabled() -> bool:
-    """Whether operations of this thread are recorded."""
-    return mode.grad_enabled
 
 
 class HookHandle:

@@ -141,7 +141,7 @@ class Model:
         metrics = self._measure(outputs, truth)
         return (_arrays(losses), metrics) if metrics else _arrays(losses)
 
-    @tape.no_grad()  # type: ignore[operator]
+    @tape.no_grad()
     def eval_batch(self, inputs: TensorLike, labels: TensorLike | None = None) -> Any:
         """Losses as arrays, metrics, or (losses, metrics), as far as there are any."""
         self.network.eval()
@@ -155,7 +155,7 @@ class Model:
             return losses, metrics
         return losses if self._loss else metrics
 
-    @tape.no_grad()  # type: ignore[operator]
+    @tape.no_grad()
     def predict_batch(self, inputs: TensorLike) -> list[np.ndarray]:
         """The outputs as arrays."""
         self.network.eval()
@@ -165,7 +165,7 @@ class Model:
         return _arrays(self.network(*given))
 
     def _measure(self, outputs: object, labels: Sequence[Tensor]) -> list[Any]:
-        with tape.no_grad():  # type: ignore[union-attr]
+        with tape.no_grad():
             found = []
             for metric in self._metrics:
                 computed = metric.compute(*_list(outputs), *labels)

@@ -108,7 +108,7 @@ def _rows(net: Layer, arguments: Sequence[object]) -> dict[str, _Row]:
     training = net.training
     net.eval()
     try:
-        with tape.no_grad():  # type: ignore[union-attr]
+        with tape.no_grad():
             net(*arguments)
     finally:
         for hook in hooks:
@@ -234,7 +234,7 @@ def flops(
     training = net.training
     net.eval()
     try:
-        with tape.no_grad():  # type: ignore[union-attr]
+        with tape.no_grad():
             net(_input(tuple(input_size), None))
     finally:
         for hook in hooks:

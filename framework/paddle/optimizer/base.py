@@ -428,7 +428,7 @@ class Optimizer:
     ) -> list[tuple[Parameter, Tensor | None]]:
         """The pairs with what the regularizers add to the gradients."""
         pairs = []
-        with tape.no_grad():  # type: ignore[union-attr]
+        with tape.no_grad():
             for parameter, grad in parameters_and_grads:
                 own: Any = parameter.regularizer
                 decay = own if own is not None else regularizer_of(regularization)
@@ -574,6 +574,6 @@ class Optimizer:
 
     def _prepared(self, group: Group, pairs: Sequence[Pair]) -> list[Any]:
         """Gradients that the user's own objects have clipped and regularized."""
-        with tape.no_grad():  # type: ignore[union-attr]
+        with tape.no_grad():
             clipped = pairs if group["grad_clip"] is None else group["grad_clip"](list(pairs))
             return self.append_regularization_ops(clipped, self.regularization)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Generator
 
 import jax
 import jax.numpy as jnp
@@ -144,6 +145,49 @@ def test_no_grad_as_block_and_decorators() -> None:
     with tape.set_grad_enabled(False):
         assert not tape.is_grad_enabled()
     assert tape.is_grad_enabled()
+
+
+def test_steps_of_a_generator_run_without_recording_and_its_caller_records() -> None:
+    x = leaf(1.0)
+
+    @tape.no_grad()
+    def doubled() -> Generator[Tensor, float, str]:
+        factor = yield x * 2.0
+        try:
+            yield x * factor
+        except KeyError:
+            yield x * 4.0
+        return "end"
+
+    steps = doubled()
+    assert next(steps).stop_gradient and not (x * 2.0).stop_gradient
+    second = steps.send(3.0)
+    assert second.stop_gradient and second.tolist() == [3.0]
+    third = steps.throw(KeyError("again"))
+    assert third.stop_gradient and third.tolist() == [4.0]
+    with pytest.raises(StopIteration, match="end"):
+        next(steps)
+    assert tape.is_grad_enabled()
+
+
+def test_packages_derive_blocks_from_the_base_of_no_grad() -> None:
+    class Counted(tape.no_grad.__mro__[1]):  # as PaddleNLP does
+        entered = 0
+
+        def __enter__(self) -> None:
+            Counted.entered += 1
+
+        def __exit__(self, *error: object) -> None:
+            pass
+
+    @Counted()
+    def called() -> int:
+        return 3
+
+    with Counted():
+        assert called() == 3
+    assert Counted.entered == 2
+    assert isinstance(tape.no_grad(), tape.no_grad)
 
 
 def test_hooks_change_gradients_and_can_be_removed() -> None:
