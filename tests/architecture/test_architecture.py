@@ -136,7 +136,7 @@ ONLY_HERE = {
     "pillow_heif": ("framework/vision/image_formats.py",),
     "pillow_avif": ("framework/vision/image_formats.py",),
     "matplotlib": ("ocr/formulas/cdm.py",),
-    "pyarrow": ("framework/workflow/batch/tables.py", "zoo/recommendation/data/formats.py"),
+    "pyarrow": ("framework/io/parquet_file.py", "framework/workflow/batch/tables.py"),
     "xxhash": ("zoo/recommendation/data/hashing.py",),
     "lm_eval": ("nlp/evaluation/lm_eval.py",),
     "faiss": ("framework/inference/vector_index.py",),
