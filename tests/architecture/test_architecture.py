@@ -162,6 +162,7 @@ ONLY_HERE = {
     "ml_dtypes": ("framework/interop/",),
     "huggingface_hub": ("framework/hub/transfer.py",),
     "filelock": (
+        "framework/core/file_lock.py",
         "framework/workflow/train/run.py",
         "framework/workflow/files/documents.py",
         "framework/workflow/batch/parts.py",
