@@ -3,16 +3,19 @@
 import os
 import sys
 
-from framework.commands import main
-from framework.core.lifeline import end_without_supervisor
-
 
 def run() -> None:
     """Run the command. A process of several that fails ends at once and tells the others, where jax would keep it for
     five minutes until all others end too: they may be waiting for it."""
-    end_without_supervisor()
     try:
+        from framework.commands import main
+        from framework.core.lifeline import end_without_supervisor
+
+        end_without_supervisor()
         status = main()
+    except KeyboardInterrupt:  # before the command stands; afterwards it ends by itself
+        print("stopped", file=sys.stderr)
+        status = 130
     except SystemExit as leaving:
         if isinstance(leaving.code, str):
             print(leaving.code, file=sys.stderr)

@@ -19,6 +19,8 @@ from typing import IO, TYPE_CHECKING
 from framework.core.disk import free_bytes
 from framework.core.disk import sha256_of as sha256_of
 from framework.core.errors import HubError, OarError
+from framework.core.file_lock import is_without_locks
+from framework.core.whole_folder import fresh_folder
 
 if TYPE_CHECKING:
     from http.client import HTTPMessage, HTTPResponse
@@ -43,23 +45,51 @@ def md5_of(path: Path) -> str:
 
 
 @contextlib.contextmanager
-def locked(path: Path) -> Iterator[None]:
+def place_for(target: Path) -> Iterator[Path]:
+    """The folder where `target` is downloaded to, under the lock of its folder: that folder, where a cut download is
+    found again; where the file system has no locks one that no other process writes into, and that is gone afterwards.
+    """
+    with locked(target.parent / ".lock") as is_alone:
+        if is_alone:
+            yield target.parent
+            return
+        with fresh_folder(target) as fresh:
+            yield fresh
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[bool]:
     """Holds an exclusive lock on `path` against other processes and threads; made if missing, never removed.
 
     The operating system frees it when its holder dies, so a killed download leaves nothing to clean up.
+
+    Gives whether it is held: some file systems have no locks, and others may do the same there at the same time.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+b") as handle:
         waits = False
-        while not _try_lock(handle):
+        while not (free := _try_lock_here(handle)):
+            if free is None:
+                yield False
+                return
             if not waits:
                 log.info("another process downloads into %s, waiting for it", path.parent)
                 waits = True
             time.sleep(LOCK_POLL)
         try:
-            yield
+            yield True
         finally:
             _unlock(handle)
+
+
+def _try_lock_here(handle: IO[bytes]) -> bool | None:
+    """Whether the lock is held now; None where the file system has none."""
+    try:
+        return _try_lock(handle)
+    except OSError as error:
+        if is_without_locks(error):
+            return None
+        raise
 
 
 if sys.platform == "win32":

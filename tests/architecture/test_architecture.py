@@ -136,7 +136,7 @@ ONLY_HERE = {
     "pillow_heif": ("framework/vision/image_formats.py",),
     "pillow_avif": ("framework/vision/image_formats.py",),
     "matplotlib": ("ocr/formulas/cdm.py",),
-    "pyarrow": ("framework/workflow/batch/tables.py", "zoo/recommendation/data/formats.py"),
+    "pyarrow": ("framework/io/parquet_file.py", "framework/workflow/batch/tables.py"),
     "xxhash": ("zoo/recommendation/data/hashing.py",),
     "lm_eval": ("nlp/evaluation/lm_eval.py",),
     "faiss": ("framework/inference/vector_index.py",),
@@ -162,6 +162,7 @@ ONLY_HERE = {
     "ml_dtypes": ("framework/interop/",),
     "huggingface_hub": ("framework/hub/transfer.py",),
     "filelock": (
+        "framework/core/file_lock.py",
         "framework/workflow/train/run.py",
         "framework/workflow/files/documents.py",
         "framework/workflow/batch/parts.py",

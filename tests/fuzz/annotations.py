@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import io
 import json
 import tempfile
 from collections.abc import Callable, Mapping
@@ -220,6 +223,40 @@ def _read_masks(path: Path) -> object:
     return data.class_names, data.palette, data[0]
 
 
+def _parquet(kind: str) -> Callable[[Path], Path]:
+    """A table of images with classes, objects or masks, as `datasets` writes it."""
+
+    def make(folder: Path) -> Path:
+        pyarrow, parquet = (importlib.import_module(name) for name in ("pyarrow", "pyarrow.parquet"))
+        content = io.BytesIO()
+        Image.fromarray(np.full((_HEIGHT, _WIDTH, 3), 90, np.uint8)).save(content, "PNG")
+        image = {"bytes": content.getvalue(), "path": "a.png"}
+        names = {"names": ["cat", "dog"], "_type": "ClassLabel"}
+        labels, feature = {
+            "classes": ([0, 1], names),
+            "objects": (
+                [{"bbox": [[2.0, 3.0, 9.0, 8.0]], "category": [1]}, {"bbox": [], "category": []}],
+                {"bbox": [{"_type": "Sequence"}], "category": [names]},
+            ),
+            "masks": ([image, image], {"_type": "Image"}),
+        }[kind]
+        column = {"classes": "label", "objects": "objects", "masks": "mask"}[kind]
+        table = pyarrow.table({"image": [image, image], column: labels})
+        features = {"image": {"_type": "Image"}, column: feature}
+        known = {"huggingface": json.dumps({"info": {"features": features}})}
+        parquet.write_table(table.replace_schema_metadata(known), folder / "train-0.parquet")
+        return folder / "train-0.parquet"
+
+    return make
+
+
+def _read_parquet(path: Path) -> object:
+    from framework.workflow.data.parquet import unpack_parquet
+
+    with tempfile.TemporaryDirectory() as output:
+        return unpack_parquet(path, Path(output) / "out")
+
+
 _BRUSH = {"value": {"format": "rle", "rle": _packed_brush(), "brushlabels": ["cat"]}}
 FILES: Mapping[str, tuple[Callable[[Path], Path], Callable[[Path], object], bool]] = {
     "via": (_written("via.json", json.dumps(_VIA), "images/a.png"), _read, True),
@@ -234,6 +271,14 @@ FILES: Mapping[str, tuple[Callable[[Path], Path], Callable[[Path], object], bool
     "mot": (_written("gt/gt.txt", _MOT, "img1/000001.png"), _read_sequence, False),
     "vis drone": (_written("annotations/a.txt", _VIS_DRONE, "images/a.png"), _read, False),
     "bdd100k": (_written("det_val.json", json.dumps(_BDD100K), "images/a.png"), _read, True),
+    **(
+        {
+            f"parquet of {kind}": (_parquet(kind), _read_parquet, False)
+            for kind in ("classes", "objects", "masks")
+        }
+        if importlib.util.find_spec("pyarrow")
+        else {}
+    ),
     "panoptic": (_panoptic, _read, True),
     "png of panoptic": (_panoptic_png, _read, False),
     "label studio": (_written("tasks.json", json.dumps([_TASK]), "images/a.png"), _read, True),

@@ -15,11 +15,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
 from framework.core.bounded import DATASET, read_text
 from framework.core.disk import disk_errors, whole_file
 from framework.core.errors import ConfigError, InputError
+from framework.core.file_lock import acquire_lock
 from framework.core.types import JSON
 from framework.workflow.batch import tables
 from framework.workflow.batch.inputs import SourceRef
@@ -140,9 +141,8 @@ class PartFolder:
         Raises: ConfigError, where it holds results of other settings. InputError, where another run works on it.
         """
         make_folder(self.path)
-        lock = FileLock(self.path / _LOCK)
         try:
-            lock.acquire(timeout=0)
+            lock = acquire_lock(self.path / _LOCK)
         except Timeout:
             raise InputError(
                 "another run writes into this folder",
@@ -153,7 +153,8 @@ class PartFolder:
             self._check_settings({**settings, "format": self.format})
             yield
         finally:
-            lock.release()
+            if lock is not None:
+                lock.release()
 
     def _check_settings(self, settings: Mapping[str, JSON]) -> None:
         file = self.path / _SETTINGS

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from types import ModuleType
-from typing import Protocol
 
-from framework.core.errors import FormatError, InputError, MissingExtraError
+from framework.core.errors import InputError
+from framework.io.parquet_file import ArrowTable, import_parquet, open_parquet, report_damage
 from framework.workflow.batch.cluster import EXTRA
 from framework.workflow.batch.rows import ResultRow
 
@@ -18,113 +17,6 @@ COLUMNS = (BYTES, IMAGE, PATH, TEXT)
 """Names of the column that is read, the first that is there: the bytes of files; a struct of `bytes` and `path`, as the
 datasets of Hugging Face have it, or one of these; paths; texts, with a column `pair` pairs of them."""
 Content = bytes | str | tuple[str, str] | None
-
-
-def _parquet(extra: str = EXTRA) -> ModuleType:
-    try:
-        return importlib.import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise MissingExtraError("pyarrow", extra, "reading and writing Parquet") from error
-
-
-class ArrowField(Protocol):
-    """A column of pyarrow's schema."""
-
-    name: str
-    type: object
-
-
-class ArrowSchema(Protocol):
-    """pyarrow's Schema."""
-
-    metadata: Mapping[bytes, bytes] | None
-    names: list[str]
-
-    def __iter__(self) -> Iterator[ArrowField]: ...
-    def field(self, name: str) -> ArrowField:
-        """The column of this name."""
-        ...
-
-
-class ArrowRows(Protocol):
-    """pyarrow's RecordBatch."""
-
-    def to_pylist(self) -> list[dict[str, object]]:
-        """A dict a row."""
-        ...
-
-
-class RowGroup(Protocol):
-    """What a Parquet file says of itself, or of a group of its rows."""
-
-    num_rows: int
-
-
-class FileFacts(RowGroup, Protocol):
-    """pyarrow's FileMetaData."""
-
-    num_row_groups: int
-
-    def row_group(self, number: int) -> RowGroup:
-        """What is said of a group."""
-        ...
-
-
-class ParquetFile(Protocol):
-    """pyarrow's ParquetFile."""
-
-    schema_arrow: ArrowSchema
-    metadata: FileFacts
-
-    def iter_batches(self, *, batch_size: int, columns: list[str]) -> Iterator[ArrowRows]:
-        """Its rows, so many at a time, with these columns."""
-        ...
-
-    def read_row_group(self, number: int, columns: list[str]) -> ArrowTable:
-        """The rows of a group."""
-        ...
-
-
-def open_parquet(path: str | Path, extra: str = EXTRA) -> ParquetFile:
-    """A Parquet file. `extra` is what brings pyarrow. Raises: FormatError, where it is none, MissingExtraError."""
-    parquet = _parquet(extra)
-    try:
-        return parquet.ParquetFile(path)
-    except (OSError, ValueError) as error:  # pyarrow's errors are of these
-        raise FormatError(
-            "the table cannot be read", where=path, received=str(error)[:300], allowed="a Parquet file"
-        ) from error
-
-
-class ArrowScalar(Protocol):
-    """A cell of pyarrow."""
-
-    def as_py(self) -> object:
-        """Its value as Python has it."""
-        ...
-
-
-class ArrowColumn(Protocol):
-    """A column of pyarrow."""
-
-    def __getitem__(self, row: int) -> ArrowScalar: ...
-
-    def is_null(self) -> object:
-        """Which of its rows are null."""
-        ...
-
-
-class ArrowTable(Protocol):
-    """A table of pyarrow."""
-
-    def __len__(self) -> int: ...
-    def column(self, name: str) -> ArrowColumn:
-        """The column of this name."""
-        ...
-
-    def filter(self, mask: object) -> ArrowTable:
-        """The rows of a mask."""
-        ...
 
 
 class Table:
@@ -138,7 +30,8 @@ class Table:
     """
 
     def __init__(self, path: str | Path, column: str | None = None) -> None:
-        self._file = open_parquet(path)
+        self._path = path
+        self._file = open_parquet(path, EXTRA)
         names = self._file.schema_arrow.names
         match = next((name for name in ((column,) if column else COLUMNS) if name in names), None)
         if match is None:
@@ -171,7 +64,10 @@ class Table:
         )
 
     def read(self, rows: Sequence[int] | None = None) -> Iterator[Content]:
-        """What these rows hold, in their order, which is rising; of all rows by default. A path is a text here."""
+        """What these rows hold, in their order, which is rising; of all rows by default. A path is a text here.
+
+        Raises: FormatError, where a group of rows is damaged.
+        """
         start = 0
         columns = [self.column, *([self._pair] if self._pair else [])]
         for group in range(self._file.metadata.num_row_groups):
@@ -180,12 +76,12 @@ class Table:
             start += count
             if inside == []:
                 continue
-            table = self._file.read_row_group(group, columns=columns)
+            with report_damage(self._path):
+                table = self._file.read_row_group(group, columns=columns)
             for number in range(count) if inside is None else inside:
-                content = table.column(self.column)[number].as_py()
-                yield self._content(
-                    content, None if self._pair is None else table.column(self._pair)[number].as_py()
-                )
+                with report_damage(self._path):
+                    content, *pair = (table.column(name)[number].as_py() for name in columns)
+                yield self._content(content, pair[0] if pair else None)
 
     def _content(self, value: object, pair: object) -> Content:
         if isinstance(value, dict):
@@ -214,22 +110,22 @@ def write_rows(path: Path, rows: Iterable[ResultRow]) -> None:
 
 def write_table(path: Path, table: object) -> None:
     """A table of pyarrow."""
-    _parquet().write_table(table, path)
+    import_parquet(EXTRA).write_table(table, path)
 
 
 def read_table(path: Path) -> ArrowTable:
     """A table that `write_rows` wrote."""
-    return _parquet().read_table(path)
+    return import_parquet(EXTRA).read_table(path)
 
 
 def read_sources(path: Path) -> list[str]:
     """The sources of a table that `write_rows` wrote."""
-    return _parquet().read_table(path, columns=["source"]).column("source").to_pylist()
+    return import_parquet(EXTRA).read_table(path, columns=["source"]).column("source").to_pylist()
 
 
 def read_errors(path: Path) -> list[tuple[str, str]]:
     """The sources of a table that `write_rows` wrote whose rows are errors, and these."""
-    table = _parquet().read_table(path, columns=["source", "error"])
+    table = import_parquet(EXTRA).read_table(path, columns=["source", "error"])
     rows = zip(table.column("source").to_pylist(), table.column("error").to_pylist(), strict=True)
     return [(source, error) for source, error in rows if error is not None]
 

@@ -16,13 +16,15 @@ from typing import Literal
 from framework.core.disk import write_file
 from framework.core.errors import FormatError, InputError
 from framework.core.types import JSON
+from framework.io.parquet_file import open_parquet, report_damage
 from framework.vision.annotations.image_folder import METADATA, order_names
 from framework.vision.annotations.objects import find_split
 from framework.vision.dataset_files import abbreviate
 from framework.vision.image import read_bytes
+from framework.vision.image_formats import SUFFIXES as IMAGE_SUFFIXES
 from framework.vision.image_formats import find_format
-from framework.workflow.batch.tables import open_parquet
 from framework.workflow.data.commands import check_new, write_whole
+from framework.workflow.domain.outputs import fit_name
 
 SUFFIX = ".parquet"
 EXTRA = "parquet"
@@ -111,7 +113,7 @@ class _Writer:
                 self.left_out["no class"] += 1
                 return
             self.labels.add(one)
-            name = f"{folder_name(one)}/{name}"
+            name = f"{plain_name(one)}/{name}"
         elif self.columns.kind == "masks":
             if (mask := _content(label, table, where)) is None:
                 self.left_out["no mask"] += 1
@@ -132,8 +134,9 @@ class _Writer:
         name = PurePosixPath(str(path).replace("\\", "/")).name if path else ""
         suffix = _suffix(content)
         stem = name.rpartition(".")[0] or name
-        if not stem or stem.startswith(".") or stem.casefold() in self.files:
-            stem = f"{self.rows:08d}" + (f"_{stem.lstrip('.')}" if stem else "")
+        stem = plain_name(stem) if stem else ""
+        if not stem or stem.casefold() in self.files:
+            stem = plain_name(f"{self.rows:08d}" + (f"_{stem}" if stem else ""))
         self.files.add(stem.casefold())
         return f"{stem}{suffix}"
 
@@ -195,14 +198,14 @@ def unpack_parquet(source: str | Path, output: str | Path) -> ParquetReport:
         names = first.names or order_names(labels)
         if first.kind == "classes":
             _check_folders(names, source)
-            write_file(new / LABELS_FILE, "".join(f"{folder_name(name)}\n" for name in names).encode("utf-8"))
+            write_file(new / LABELS_FILE, "".join(f"{plain_name(name)}\n" for name in names).encode("utf-8"))
     return ParquetReport(output, first.kind, counts, names, left_out)
 
 
 def _check_folders(names: Sequence[str], source: Path) -> None:
     """Raises: InputError, where two classes would have one folder."""
-    counts = Counter(map(folder_name, names))
-    if shared := [name for name in names if counts[folder_name(name)] > 1]:
+    counts = Counter(map(plain_name, names))
+    if shared := [name for name in names if counts[plain_name(name)] > 1]:
         raise InputError(
             "classes would share a folder, whose name takes no separators",
             where=source,
@@ -211,10 +214,12 @@ def _check_folders(names: Sequence[str], source: Path) -> None:
         )
 
 
-def folder_name(name: str) -> str:
-    """What the folder of a class is called: without separators, and not hidden."""
-    plain = "".join("_" if character in '/\\:*?"<>|\n\r\t\0' else character for character in name).strip()
-    return f"_{plain[1:]}" if plain.startswith(".") else plain or "_"
+def plain_name(name: str) -> str:
+    """What the folder of a class, or the file of an image before its suffix, is called: a name that file systems take,
+    without separators, and not hidden."""
+    plain = "".join("_" if one in '/\\:*?"<>|' or ord(one) < 32 else one for one in name).strip()
+    plain = f"_{plain[1:]}" if plain.startswith(".") else plain or "_"
+    return fit_name(plain, IMAGE_SUFFIXES)
 
 
 def _list_tables(source: Path) -> list[Path]:
@@ -236,12 +241,13 @@ def _split(path: Path, source: Path) -> str:
 
 
 def _read_rows(path: Path, names: Sequence[str]) -> Iterator[dict[str, object]]:
-    table = open_parquet(path, EXTRA)
-    try:
-        for batch in table.iter_batches(batch_size=_ROWS, columns=list(dict.fromkeys(names))):
-            yield from batch.to_pylist()
-    except (OSError, ValueError) as error:
-        raise FormatError("the table cannot be read", where=path, received=str(error)[:300]) from error
+    batches = open_parquet(path, EXTRA).iter_batches(batch_size=_ROWS, columns=list(dict.fromkeys(names)))
+    while True:
+        with report_damage(path):
+            if (batch := next(batches, None)) is None:
+                return
+            rows = batch.to_pylist()
+        yield from rows
 
 
 def _find_columns(path: Path) -> _Columns:

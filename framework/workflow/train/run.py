@@ -17,13 +17,14 @@ from typing import cast
 
 import jax
 import numpy as np
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
 import framework
 from framework import nn
 from framework.config import build, override, resolved
 from framework.core.disk import disk_errors, write_file
 from framework.core.errors import InputError
+from framework.core.file_lock import acquire_lock
 from framework.core.transform import Transform
 from framework.distributed import ParallelOptions, Partitioner, init_parallel_env
 from framework.distributed.planning.calibration import hardware_of
@@ -428,8 +429,7 @@ def _run_folder(folder: Path, resume: bool) -> Iterator[None]:
         )
     try:
         make_folder(folder)
-        lock = FileLock(folder / ".lock", timeout=0)
-        lock.acquire()
+        lock = acquire_lock(folder / ".lock")
     except Timeout:
         raise InputError(
             "another process trains into this folder",
@@ -447,7 +447,8 @@ def _run_folder(folder: Path, resume: bool) -> Iterator[None]:
     try:
         yield
     finally:
-        lock.release()
+        if lock is not None:
+            lock.release()
 
 
 @contextmanager

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import importlib
 import io
 import json
 import re
@@ -20,10 +19,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, cast
 
 from framework.core.bounded import check_file
-from framework.core.errors import FormatError, InputError, MissingExtraError
+from framework.core.errors import FormatError, InputError
+from framework.io.parquet_file import ParquetFile, open_parquet, report_damage
 from zoo.recommendation.sample import Value
 
 Format = Literal["auto", "csv", "criteo", "slot", "multislot", "inter", "jsonl", "parquet"]
@@ -98,7 +98,9 @@ class RowFormat:
         """The parts of a file that can be read alone. Raises: InputError, where there is no such file."""
         check_file(path, "file of rows", InputError)
         if self.kind(path) == "parquet":
-            return [Block(path, group, group + 1) for group in range(_parquet(path).num_row_groups)]
+            return [
+                Block(path, group, group + 1) for group in range(_open_parquet(path).metadata.num_row_groups)
+            ]
         if _is_packed(path):
             return [Block(path, 0, sys.maxsize)]
         total = path.stat().st_size
@@ -107,7 +109,7 @@ class RowFormat:
     def count(self, path: Path) -> int:
         """The rows of a file."""
         if self.kind(path) == "parquet":
-            return int(_parquet(path).metadata.num_rows)
+            return _open_parquet(path).metadata.num_rows
         lines = sum(1 for block in self.blocks(path) for _ in _lines(block))
         return lines - (self._columns(path)[1] if lines else 0)
 
@@ -409,38 +411,14 @@ def _json_row(line: str, where: str) -> Row:
     return row
 
 
-class _Table(Protocol):
-    """Rows of pyarrow."""
-
-    def to_pylist(self) -> list[Row]: ...
-
-
-class _Metadata(Protocol):
-    num_rows: int
-
-
-class _ParquetFile(Protocol):
-    """What is used of pyarrow's class."""
-
-    metadata: _Metadata
-    num_row_groups: int
-
-    def read_row_group(self, i: int) -> _Table: ...
-
-
-def _parquet(path: Path) -> _ParquetFile:
-    try:
-        module = importlib.import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise MissingExtraError("pyarrow", "recommendation", "Parquet files") from error
-    try:
-        return module.ParquetFile(path)
-    except (ValueError, OSError) as error:
-        raise FormatError("this is no Parquet file", where=path, received=error) from error
-
-
 def _read_parquet(block: Block) -> Iterator[tuple[str, Row]]:
-    file = _parquet(block.path)
+    file = _open_parquet(block.path)
     for group in range(block.start, block.stop):
-        for number, row in enumerate(file.read_row_group(group).to_pylist()):
+        with report_damage(block.path):
+            rows = cast(list[Row], file.read_row_group(group).to_pylist())
+        for number, row in enumerate(rows):
             yield f"{block.path}, row {number} of group {group}", row
+
+
+def _open_parquet(path: Path) -> ParquetFile:
+    return open_parquet(path, "recommendation")

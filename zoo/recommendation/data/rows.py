@@ -142,10 +142,12 @@ class RowStream(IterableDataset):
         if count < self._count:
             raise InputError(
                 "the files have fewer rows than was said",
-                where="RowStream.rows",
+                where="RowStream.rows" if self.rows else ", ".join(self.paths)[:300],
                 received=f"{count} rows",
                 allowed=str(self._count),
-                fix="leave `rows` out, and they are counted",
+                fix="leave `rows` out, and they are counted"
+                if self.rows
+                else "a file tells a wrong number of its rows: write it anew",
             )
 
     def _interleave(

@@ -42,9 +42,9 @@ def find_file(given: str | os.PathLike[str] | None, file: RemoteFile, download: 
         return path
     reason = "download=False" if not download else offline_reason()
     if reason is None:
-        part = path.with_name(path.name + ".part")
         try:
-            with transfer.locked(path.parent / ".lock"):
+            with transfer.place_for(path) as place:
+                part = place / f"{path.name}.part"
                 if not path.is_file():
                     transfer.download(file.url, part, None, path.name)
                     _take_over(part, path, file)

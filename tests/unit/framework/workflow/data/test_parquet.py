@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -206,3 +207,16 @@ def test_a_file_of_pyarrow(tmp_path: Path) -> None:
     assert unpack_parquet(tmp_path, tmp_path / "out").counts == {"train": 40}
     read = ImageFolder(root=tmp_path / "out", split="train", labels_file=tmp_path / "out/labels.txt")
     assert sorted((value, label) for _, label, value in told(read)) == [(n, n % 3) for n in range(40)]
+
+
+def test_images_and_classes_have_names_that_file_systems_take(tables: Tables, tmp_path: Path) -> None:
+    tables.types = {"image": IMAGE, "label": "string"}
+    tables.rows["a.parquet"] = [
+        {"image": {"bytes": encode(0), "path": path}, "label": label}
+        for path, label in (("a\0b?.png", "x\x01y"), ("猫" * 200 + ".png", "b" * 300), (".hidden.png", "b"))
+    ]
+    unpack_parquet(place(tmp_path, "a.parquet"), out := tmp_path / "out")
+    names = [path.relative_to(out).parts for path in sorted(out.rglob("*.png"))]
+    assert ("x_y", "a_b_.png") in names and ("b", "_hidden.png") in names and len(names) == 3
+    assert all(len(os.fsencode(part)) <= 255 for parts in names for part in parts)
+    assert len(ImageFolder(out, labels_file=out / "labels.txt")) == 3
