@@ -53,6 +53,16 @@ class Loss(Protocol):
         ...
 
 
+@runtime_checkable
+class PixelMean(Protocol):
+    """A `Loss` that is a mean over pixels, and says over how many."""
+
+    def count(self, output: Output, labels: jax.Array) -> jax.Array | None:
+        """The sum of the weights of the pixels in the mean, float32 []: by it the gradients of several batches are
+        averaged (`optim.accumulate`). None where the loss is no such mean after all."""
+        ...
+
+
 class MetricConfig(Protocol):
     """A frozen dataclass of the kind "metric"."""
 

@@ -24,7 +24,7 @@ from framework.core.errors import ConfigError, ShapeError
 from framework.engine.class_weights import ClassWeights, check_class_weights, weight_array
 from framework.nn import functional as F
 from framework.nn.functional.slopes import absolute
-from segmentation.contracts import DEFAULT_IGNORED, Loss, Output
+from segmentation.contracts import DEFAULT_IGNORED, Loss, Output, PixelMean
 
 
 @register("loss")
@@ -52,6 +52,14 @@ class CrossEntropy:
         _check_range(0 < self.hardest <= 1, "CrossEntropy.hardest", self.hardest, "above 0, up to 1")
 
     def __call__(self, output: Output, labels: jax.Array) -> jax.Array:
+        losses, weights = self._weigh(output, labels)
+        return losses.mean() / (weights.mean() + 1e-8)
+
+    def count(self, output: Output, labels: jax.Array) -> jax.Array:
+        return self._weigh(output, labels)[1].sum()
+
+    def _weigh(self, output: Output, labels: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """The losses of the pixels [N, H, W], weighed, and their weights; both 0 where a pixel does not count."""
         logits, valid = _check_shapes(output, labels, self.ignore_index)
         losses = _entropies(logits, labels, self.ignore_index)
         weights = jnp.ones_like(losses)
@@ -62,7 +70,7 @@ class CrossEntropy:
         losses, counted = losses * weights, valid
         if self.hardest < 1:
             counted = _largest(lax.stop_gradient(losses), max(1, int(self.hardest * losses.size)))
-        return (losses * counted).mean() / ((weights * counted).mean() + 1e-8)
+        return losses * counted, weights * counted
 
 
 @register("loss")
@@ -88,6 +96,14 @@ class OhemCrossEntropy:
         _check_range(self.min_kept >= 1, "OhemCrossEntropy.min_kept", self.min_kept, "1 or more")
 
     def __call__(self, output: Output, labels: jax.Array) -> jax.Array:
+        losses, hard = self._select(output, labels)
+        return (losses * hard).mean() / (hard.mean() + 1e-5)
+
+    def count(self, output: Output, labels: jax.Array) -> jax.Array:
+        return self._select(output, labels)[1].sum()
+
+    def _select(self, output: Output, labels: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """The losses of the pixels [N, H, W], and 1 for the hard ones, 0 for the others."""
         logits, valid = _check_shapes(output, labels, self.ignore_index)
         losses = _entropies(logits, labels, self.ignore_index)
         # Pixels are told apart by their loss, which falls as the probability grows; ignored ones have 0, the least.
@@ -99,8 +115,7 @@ class OhemCrossEntropy:
             lambda: jnp.minimum(limit, _kth_largest(costs, self.min_kept)),
         )
         easy = (valid.sum() > self.min_kept) & (costs <= limit)
-        hard = jnp.where(easy, 0.0, valid)
-        return (losses * hard).mean() / (hard.mean() + 1e-5)
+        return losses, jnp.where(easy, 0.0, valid)
 
 
 @register("loss")
@@ -121,6 +136,9 @@ class Focal:
         # A root of 0 has no finite slope, which a gamma below 1 would ask for.
         missing = jnp.maximum(-jnp.expm1(-losses), 1e-30)
         return self.alpha * (missing**self.gamma * losses).mean() / (valid.mean() + 1e-10)
+
+    def count(self, output: Output, labels: jax.Array) -> jax.Array:
+        return _check_shapes(output, labels, self.ignore_index)[1].sum()
 
 
 @register("loss")
@@ -196,6 +214,11 @@ class Mixed:
     def __call__(self, output: Output, labels: jax.Array) -> jax.Array:
         terms = [weight * loss(output, labels) for loss, weight in zip(self.losses, self.weights)]
         return jnp.stack(terms).sum()
+
+    def count(self, output: Output, labels: jax.Array) -> jax.Array | None:
+        """That of the first loss that is a mean over pixels; None where there is none."""
+        counts = (loss.count(output, labels) for loss in self.losses if isinstance(loss, PixelMean))
+        return next((count for count in counts if count is not None), None)
 
 
 def balance_loss(loss: Loss, weights: Callable[[], tuple[float, ...]]) -> Loss:

@@ -21,7 +21,7 @@ from framework.nn.layer import Layer
 from framework.vision import draw
 from framework.vision.normalize import Normalize
 from framework.vision.sample import Sample
-from segmentation.contracts import CountedPixels, Loss, MetricConfig
+from segmentation.contracts import CountedPixels, Loss, MetricConfig, PixelMean
 from segmentation.losses import balance_loss
 from segmentation.test_time_augmentation import TestTimeAugmentation
 
@@ -81,7 +81,14 @@ class SemanticSegmentation(Task[Sample, Layer]):
             )
         values = [one.loss(output, batch["mask"]) for one, output in zip(self.losses, outputs)]
         total = sum((one.weight * value for one, value in zip(self.losses, values)), jnp.float32(0))
-        return Losses(jnp.asarray(total), dict(zip(self._name_losses(), values)))
+        counts = (
+            one.loss.count(output, batch["mask"])
+            for one, output in zip(self.losses, outputs)
+            if isinstance(one.loss, PixelMean)
+        )
+        # One number stands for all outputs: their losses mostly leave out the same pixels.
+        count = next((count for count in counts if count is not None), None)
+        return Losses(jnp.asarray(total), dict(zip(self._name_losses(), values)), count)
 
     def _name_losses(self) -> list[str]:
         """Of the losses, numbered where one comes twice."""

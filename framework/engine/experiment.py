@@ -81,7 +81,8 @@ class TrainOptions:
         amp_level: O1 casts operation by operation, O2 everything but normalisations and losses.
         recompute: A regular expression of sublayers whose activations are computed again in the backward pass.
         lr_batch_size: The batch size that the learning rate is meant for; it is scaled linearly to the actual one.
-        ema: A moving average of the parameters, which is evaluated and exported instead of them.
+        ema: A moving average of the parameters and of the running statistics of normalisations, which is evaluated and
+            exported instead of them.
         early_stop: Stop after so many evaluations without a better score.
         tensorboard: Write scalars, and images where the task draws some, to <run>/tensorboard; the same as the callback
             `{type: TensorBoard}`.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -77,8 +78,25 @@ def read_saved(folder: Path, state: PyTree, settings: Mapping[str, JSON]) -> Che
                 allowed="the data and settings of the run, so that its order of samples goes on",
                 fix="set it back, or start anew from the checkpoint's weights with `pretrained`",
             )
+    if not is_sharded(folder):
+        saved = replace(saved, train=_complete_average(saved.train, saved.model, state))
+        train = saved.train
     check_names(state_besides(state), train, where=folder)
     return saved
+
+
+def _complete_average(
+    train: Mapping[str, np.ndarray], model: Mapping[str, np.ndarray], state: TrainState
+) -> dict[str, np.ndarray]:
+    """The saved arrays beside a model. Runs of earlier releases averaged no running statistics: those of the model
+    stand for them, as they did there."""
+    weight = train.get("ema/weight")
+    missing = state.buffers.keys() & state.ema.get("average", {}).keys() if weight is not None else set()
+    names = {name: f"ema/average/{name}" for name in missing}
+    return {
+        **{key: (model[name] * weight).astype(np.float32) for name, key in names.items()},
+        **train,
+    }
 
 
 def _check_model(

@@ -44,7 +44,8 @@ class TrainState:
         step: Steps done, int32 [].
         params, buffers: The model's, by name; parameters that are not trained are among them.
         optimizer: The optimizer's own state.
-        ema: The state of the moving average of the trained parameters; empty where none is kept.
+        ema: The state of the moving average of the trained parameters and of the running statistics of
+            normalisations, which fit no other parameters than those they were taken with; empty where none is kept.
         scaler: The loss scaler's state; empty unless activations are float16.
         lr_factor: Multiplies the scheduled learning rate, float32 []; a plateau lowers it.
         tables: The state of each table that is updated by rows (nn.ShardedEmbedding), by name.
@@ -112,11 +113,20 @@ def init_state(
         params=params,
         buffers=buffers,
         optimizer=optimizer.init(trained, how),
-        ema=options.ema.init(trained) if options.ema else {},
+        ema=options.ema.init({**trained, **running_statistics(buffers)}) if options.ema else {},
         scaler=scaler,
         lr_factor=jnp.ones((), jnp.float32),
         tables=init_tables(params, tables or {}),
     )
+
+
+def running_statistics(buffers: State) -> State:
+    """Those buffers that are running means and variances of normalisations."""
+    return {
+        name: value
+        for name, value in buffers.items()
+        if name.rpartition(".")[2] in ("_mean", "_variance") and jnp.issubdtype(value.dtype, jnp.floating)
+    }
 
 
 def train_step(
@@ -240,7 +250,8 @@ def train_step(
         if options.ema is not None:
             applied = info["applied"] if finite is None else info["applied"] & finite
             keep = functools.partial(jnp.where, applied)
-            ema = jax.tree.map(keep, options.ema.update(ema, updated), ema)
+            present = {**updated, **running_statistics(buffers)}
+            ema = jax.tree.map(keep, options.ema.update(ema, present), ema)
         log = {
             "loss": losses.total,
             **losses.parts,

@@ -182,10 +182,14 @@ class Trainer:
         """Steps done."""
         return int(self.state.step)
 
-    def evaluated(self) -> dict[str, jax.Array]:
-        """The parameters that are evaluated and exported: averaged where an average is kept."""
+    def evaluated(self) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
+        """The parameters and buffers that are evaluated and exported: averaged where an average is kept."""
         average, state = self.options.ema, self.state
-        return average.values(state.ema, state.params) if average else state.params
+        if average is None:
+            return state.params, state.buffers
+        values = average.values(state.ema, {**state.params, **state.buffers})
+        params, buffers = ({name: values[name] for name in one} for one in (state.params, state.buffers))
+        return params, buffers
 
     def table_state(self, name: str) -> dict[str, np.ndarray]:
         """What is kept for each row of a table (nn.ShardedEmbedding) by the name of its weight, in the order of rows:
@@ -386,7 +390,7 @@ class Trainer:
             finally:
                 if self.store is not None:
                     self.store.wait()
-        final = self.evaluated(), self.state.buffers
+        final = self.evaluated()
         if self.partitioner.deals_tables or not self.partitioner.is_divided(self.state):
             # Else the model has arrays that no process has whole.
             final = self.partitioner.fetch(final)
@@ -488,7 +492,7 @@ class Trainer:
         began = time.perf_counter()
         self._evaluation_due = True
         try:
-            scores = self.evaluator.run(self.evaluated(), self.state.buffers)
+            scores = self.evaluator.run(*self.evaluated())
         except EvaluationCancelled:
             return {}
         except Exception as error:

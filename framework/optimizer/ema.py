@@ -1,4 +1,5 @@
-"""The exponential moving average of parameters, as pure functions of flat dicts.
+"""The exponential moving average of parameters, as pure functions of flat dicts. What trains gives it the running
+statistics of normalisations beside them.
 
 ema = EMA(decay=0.9998)
 state = ema.init(params)

@@ -129,7 +129,8 @@ class Adadelta(Optimizer):
 class RMSProp(Optimizer):
     """`g / sqrt(E[g**2] + epsilon)`, or with `centered` `g / sqrt(E[g**2] - E[g]**2 + epsilon)`.
 
-    The momentum is taken of steps that the learning rate has scaled already, so a change of the rate comes in slowly.
+    As Paddle's; torch adds epsilon to the root. The momentum is taken of steps that the learning rate has scaled
+    already, so a change of the rate comes in slowly.
     Source: Hinton, Neural Networks for Machine Learning, lecture 6e; centered: arXiv 1308.0850, eq. 38 to 45.
     """
 

@@ -15,12 +15,12 @@ from typing import get_args
 
 from framework.core.errors import FormatError, OarError
 from framework.io.data_check import Report, print_reports
+from framework.text.json_entries import is_json
 from framework.text.lines import read_lines
 from framework.text.segmenter import Kind
 from framework.text.tokenizer import Tokenizer
 from nlp.data.check import Columns, Format, validate
 from nlp.data.corpora import Division, write_tokens
-from nlp.data.json_files import is_json
 from nlp.data.texts import column, read_table
 
 

@@ -14,11 +14,12 @@ from framework.core.errors import FormatError, InputError, OarError
 from framework.io import data_check
 from framework.io.data_check import Observe, format_table, validate_samples
 from framework.io.dataset import Dataset
+from framework.text.json_entries import is_json, parse_json
 from framework.text.lines import quotes_fields, records
 from framework.text.sample import TextSample
 from nlp.data.annotated import AnnotatedText
 from nlp.data.classification import TextClassification
-from nlp.data.json_files import is_json, parse_json, read_entries
+from nlp.data.json_files import read_entries
 from nlp.data.questions import QuestionAnswers
 from nlp.data.tagged import TaggedText, read_sentences
 from nlp.data.texts import (

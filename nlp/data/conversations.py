@@ -20,7 +20,8 @@ from dataclasses import dataclass
 
 from framework.core.errors import FormatError
 from framework.core.types import JSON
-from nlp.data.json_files import parse_json, present_fields
+from framework.text.json_entries import parse_json
+from nlp.data.json_files import present_fields
 
 Message = Mapping[str, object]
 """{"role": "system" | "user" | "assistant" | "tool", "content": a text, or what a template takes besides}"""

@@ -11,9 +11,9 @@ from typing import Literal
 
 from framework.config.registry import register
 from framework.core.errors import ConfigError, FormatError, OarError
+from framework.text.json_entries import is_json
 from framework.text.lines import read_lines
 from framework.text.sample import TextSample
-from nlp.data.json_files import is_json
 from nlp.data.texts import (
     ClassDataset,
     Column,

@@ -17,9 +17,10 @@ import numpy as np
 
 from framework.core.errors import FormatError, InputError, did_you_mean, nearest
 from framework.io.dataset import LazyDataset
+from framework.text.json_entries import is_json
 from framework.text.lines import find_delimiter, quotes_fields, read_lines, records, split_record
 from framework.text.sample import TextSample
-from nlp.data.json_files import is_json, read_entries
+from nlp.data.json_files import read_entries
 
 Column = int | str
 _log = logging.getLogger("oar")

@@ -99,10 +99,18 @@ def permuted_cross_entropy(
     scores = jax.nn.log_softmax(logits.astype(jnp.float32), axis=-1)
     classes = jnp.where(wanted == padding, 0, wanted)
     losses = -jnp.take_along_axis(scores, classes[None, ..., None], axis=-1)[..., 0]  # [K, N, L + 1]
-    symbols = (wanted != padding) & (wanted != end)
-    first = jnp.arange(logits.shape[0])[:, None, None] < 2
-    weight = jnp.where(symbols | ((wanted == end) & first), counts[:, None], 0.0)
+    weight = permuted_weights(logits.shape[0], tokens, counts, end=end, padding=padding)
     return (losses * weight).sum() / jnp.maximum(weight.sum(), 1.0)
+
+
+def permuted_weights(
+    orders: int, tokens: jax.Array, counts: jax.Array, *, end: int, padding: int
+) -> jax.Array:
+    """How much each entry counts in `permuted_cross_entropy` of so many orders of reading -> [K, N, L + 1]."""
+    wanted = tokens[:, 1:]
+    symbols = (wanted != padding) & (wanted != end)
+    first = jnp.arange(orders)[:, None, None] < 2
+    return jnp.where(symbols | ((wanted == end) & first), counts[:, None], 0.0)
 
 
 def center_loss(features: jax.Array, classes: jax.Array, centers: jax.Array, weight: jax.Array) -> jax.Array:

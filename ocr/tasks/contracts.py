@@ -41,7 +41,7 @@ class LearnsSymbols(Protocol):
     """
 
     def symbol_loss(self, x: jax.Array, target: jax.Array, length: jax.Array, counts: jax.Array) -> jax.Array:
-        """The loss [] of normalised images x and their texts.
+        """The loss [] of normalised images x and their texts: the mean over their symbols and their ends.
 
         Args:
             target: [N, max_text_length] int32, symbols and then 0.

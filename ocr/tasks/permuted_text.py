@@ -13,7 +13,7 @@ from framework.core.rng import next_key
 from framework.engine.task import Batch, Losses
 from framework.nn.layer import Layer
 from ocr.layers.parseq import END, random_permutations
-from ocr.losses.text import permuted_cross_entropy
+from ocr.losses.text import permuted_cross_entropy, permuted_weights
 from ocr.tasks.text import TextRecognition
 
 
@@ -59,9 +59,10 @@ class PermutedTextRecognition(TextRecognition):
         tokens = self.word_tokens(batch["target"], batch["target_length"])
         orders = random_permutations(next_key(), self.max_text_length, self.permutations)
         logits = model.forward_permuted(self.normalize(batch["image"]), tokens, orders)
-        head = model.head
-        value = permuted_cross_entropy(logits, tokens, batch["counts"], end=END, padding=head.padding)
-        return Losses(value)
+        marks = {"end": END, "padding": model.head.padding}
+        value = permuted_cross_entropy(logits, tokens, batch["counts"], **marks)
+        weights = permuted_weights(self.permutations, tokens, batch["counts"], **marks)
+        return Losses(value, weight=weights.sum())
 
     def word_tokens(self, target: jax.Array, length: jax.Array) -> jax.Array:
         """Classes [N, L] as the decoder takes them [N, L + 2]: start, symbols, end, padding."""

@@ -148,7 +148,8 @@ class TableStructure(Task[Sample, StructureNetwork]):
         hits = jnp.where(said.logits.argmax(axis=-1) == tokens[:, 1:], run, 0.0).sum() / jnp.maximum(
             run.sum(), 1.0
         )
-        return Losses(structure + boxes, {"structure": structure, "boxes": boxes, "accuracy": hits})
+        parts = {"structure": structure, "boxes": boxes, "accuracy": hits}
+        return Losses(structure + boxes, parts, run.sum())
 
     def describe_outputs(self) -> Mapping[str, Mapping[str, JSON]]:
         return {
@@ -226,7 +227,7 @@ class TableGrid(Task[Sample, GridNetwork]):
                 _bce(logits, target), grid * (1 + (self.span_weight - 1) * target), counts
             )
         parts["merge"] = self.merge_weight * jnp.asarray(merged)
-        return Losses(sum(parts.values(), jnp.float32(0)), parts)
+        return Losses(sum(parts.values(), jnp.float32(0)), parts, counts.sum())
 
     def describe_outputs(self) -> Mapping[str, Mapping[str, JSON]]:
         return {

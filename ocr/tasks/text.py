@@ -356,13 +356,15 @@ class TextRecognition(Task[Sample, Layer]):
         image = _normalize_valid(batch["image"], self.normalize, _valid_columns(batch))
         if isinstance(model, LearnsSymbols):
             total = model.symbol_loss(image, batch["target"], batch["target_length"], batch["counts"])
-            return Losses(total, {"symbols": total})
+            lengths = (batch["target_length"] + 1).astype(jnp.float32)  # with the end of each text
+            symbols = (lengths * batch["counts"]).sum()
+            return Losses(total, {"symbols": total}, symbols)
         if not isinstance(self.distill, MutualLines):
             found, out = self._loss_of(model, image, batch)
             if self.distill is None:
                 return found
             taught = self.distill.loss(out.ctc, batch, self.alphabet.characters)
-            return Losses(found.total + taught, {**found.parts, "teacher": taught})
+            return Losses(found.total + taught, {**found.parts, "teacher": taught}, found.weight)
         first, second = valid_pair(model)
         (one, one_out), (other, other_out) = (self._loss_of(m, image, batch) for m in (first, second))
         counts = jnp.broadcast_to(jnp.float32(1), one_out.ctc.shape[:2])
@@ -372,7 +374,7 @@ class TextRecognition(Task[Sample, Layer]):
             apart = jnp.square(one_out.row.astype(jnp.float32) - other_out.row.astype(jnp.float32)).mean()
             total = total + self.distill.feature_weight * apart
         parts = {**one.parts, "second": other.total, "mutual": total}
-        return Losses(one.total + other.total + total, parts)
+        return Losses(one.total + other.total + total, parts, one.weight)
 
     def _loss_of(self, model: Layer, image: jax.Array, batch: Batch) -> tuple[Losses, _Outputs]:
         """The loss of one model by the labels alone, and what it was computed of."""
@@ -396,7 +398,7 @@ class TextRecognition(Task[Sample, Layer]):
             assert out.features is not None
             parts["center"] = self.center.loss(model, out.features, out.ctc, counts)
             total = total + parts["center"]
-        return Losses(total, parts), out
+        return Losses(total, parts, counts.sum()), out
 
     def _outputs(self, model: Layer, image: jax.Array, tokens: jax.Array | None) -> _Outputs:
         """What the loss needs of the model."""

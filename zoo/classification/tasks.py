@@ -45,6 +45,8 @@ class ImageClassification(Task[Sample, nn.Layer]):
             Source: PaddleClas ppcls/loss/googlenetloss.py
         mixup, cutmix: Alpha of the Beta distribution that mixes pairs of a batch; 0 is off. With both, each batch
             takes one of them at random. Source: https://arxiv.org/abs/1710.09412, https://arxiv.org/abs/1905.04899
+        mix_steps: Pairs are mixed in the first so many training steps alone, so that the last ones see images as they
+            are: timm's `mixup_off_epoch` times the steps of an epoch. None: in all.
     """
 
     label_arrays: ClassVar[tuple[str, ...]] = ("label",)
@@ -55,6 +57,7 @@ class ImageClassification(Task[Sample, nn.Layer]):
     auxiliary_weight: float = 0.3
     mixup: float = 0.0
     cutmix: float = 0.0
+    mix_steps: int | None = None
     weight: ClassWeights = None
 
     def __post_init__(self) -> None:
@@ -62,13 +65,13 @@ class ImageClassification(Task[Sample, nn.Layer]):
             not self.topk
             or min(self.topk) < 1
             or not 0 <= self.label_smoothing < 1
-            or min(self.mixup, self.cutmix) < 0
+            or min(self.mixup, self.cutmix, self.mix_steps or 0) < 0
         ):
             raise ConfigError(
                 "a setting of the classification is out of range",
                 received=f"topk {list(self.topk)}, label_smoothing {self.label_smoothing}, mixup {self.mixup}, "
-                f"cutmix {self.cutmix}",
-                allowed="topk from 1, 0 <= label_smoothing < 1, mixup and cutmix from 0",
+                f"cutmix {self.cutmix}, mix_steps {self.mix_steps}",
+                allowed="topk from 1, 0 <= label_smoothing < 1, mixup, cutmix and mix_steps from 0",
             )
 
         check_class_weights(self.weight, "task.weight")
@@ -89,7 +92,11 @@ class ImageClassification(Task[Sample, nn.Layer]):
     def loss(self, model: nn.Layer, batch: Batch) -> Losses:
         images, label = self.normalize(batch["image"]), batch["label"]
         if self.mixup or self.cutmix:
-            images, other, share = self._mix(images)
+            mixed, other, share = self._mix(images)
+            if self.mix_steps is not None:
+                goes_on = batch["step"] < self.mix_steps
+                mixed, share = jnp.where(goes_on, mixed, images), jnp.where(goes_on, share, 1)
+            images = mixed
             outputs = jax.tree.leaves(model(images))
             target = share * self._loss(outputs, label) + (1 - share) * self._loss(outputs, label[other])
         else:

@@ -169,7 +169,9 @@ class OneCycleLR(LRScheduler):
     """Up from `max_learning_rate / divide_factor` within `phase_pct` of the steps and down to `end_learning_rate`.
 
     With `three_phase` it goes down to the initial rate as fast as it rose, and to the end in the rest. After
-    `total_steps` the last rate stays, where Paddle raises an error. Source: Super-Convergence (arXiv 1708.07120).
+    `total_steps` the last rate stays, where Paddle follows the last phase for one step more and then raises an error.
+    As Paddle's it leaves the momentum as it is; torch's changes it unless `cycle_momentum=False`.
+    Source: Super-Convergence (arXiv 1708.07120).
     """
 
     max_learning_rate: float

@@ -46,11 +46,11 @@ from framework.workflow.domain.predictor import (
 from framework.workflow.domain.result import Result
 from framework.workflow.files.pdf import PdfReader
 from framework.workflow.files.sources import Sources
+from framework.workflow.files.text_tables import read_table_texts
 from framework.workflow.files.videos import open_writer, run_video, write_texts
 
 AnyVision = ImagePredictor[Any]
 log = logging.getLogger("oar")
-_NO_PLAIN_TEXT = (".csv", ".json", ".jsonl", ".ndjson")
 SOURCES = ("image_file", "image_dir", "pdf_file", "video_file", "camera_id", "text", "text_file", "pair")
 
 
@@ -176,16 +176,6 @@ def _collect(
     report.note_empty(empty, count, "images", predictor.empty_note)
     if writer is not None:
         report.written.append(output_dir / writer.name)
-
-
-def _read_texts(path: Path) -> list[str]:
-    """The lines of a file, each of which is a text, whatever the file is."""
-    if path.suffix.lower() in _NO_PLAIN_TEXT:
-        log.warning(
-            f"{path}: every line is taken for a text, with its columns and the first line's names; "
-            "write the column of the texts into a .txt, one a line"
-        )
-    return read_lines(path)
 
 
 def _read_pairs(lines: Sequence[str], where: str) -> list[Text | InputError]:
@@ -395,13 +385,16 @@ def predict_files(
     `video_file` may be the address of a stream, such as rtsp://camera/stream. Of each `stride` frames one is read.
 
     `pair` is the second text of a pair with `text`. Where the model takes pairs, a line of `text_file` has two texts
-    with a tab between them.
+    with a tab between them. Of a table or JSON, such as texts.csv, the columns with usual titles are read.
     """
     has_text = text is not None or text_file is not None
     if isinstance(predictor, LanguagePredictor) and has_text:
         if text is not None and pair is not None:
             return run_texts(predictor, [(text, pair)], output_dir)
-        lines = _read_texts(Path(str(text_file))) if text is None else [text]
+        table = None if text_file is None else read_table_texts(Path(text_file), predictor.pairs)
+        if table is not None:
+            return run_texts(predictor, table, output_dir)
+        lines = read_lines(Path(str(text_file))) if text is None else [text]
         if not predictor.pairs:
             return run_texts(predictor, lines, output_dir)
         texts = _read_pairs(lines, "--text" if text is not None else str(text_file))

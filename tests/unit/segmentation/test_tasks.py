@@ -6,11 +6,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from framework import nn
+import framework
+from framework import nn, optimizer
 from framework.core.errors import ConfigError, InputError
 from framework.vision.normalize import Normalize
 from framework.vision.sample import Sample
-from segmentation.losses import CrossEntropy, Dice, Mixed
+from segmentation.losses import CrossEntropy, Dice, Focal, LovaszSoftmax, Mixed, OhemCrossEntropy
 from segmentation.tasks import SemanticSegmentation, WeightedLoss
 from segmentation.test_time_augmentation import TestTimeAugmentation
 
@@ -122,3 +123,56 @@ def test_the_first_image_is_drawn():
         {"labels": np.ones((1, 2, 2), np.uint8)}, {"image": np.zeros((1, 2, 2, 3), np.uint8)}, ("a", "b")
     )
     assert image.shape == (2, 2, 3) and image.any()
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        CrossEntropy(),
+        CrossEntropy(weight=(9.0, 1.0)),
+        Focal(),
+        OhemCrossEntropy(thresh=0.999, min_kept=1),
+        Mixed((LovaszSoftmax(), CrossEntropy(weight=(9.0, 1.0))), (0.0, 1.0)),
+    ],
+)
+def test_two_batches_with_ignored_pixels_count_as_one(loss):
+    """The step of two accumulated batches of 2 images is that of one of 4; the first has 3 pixels with a class."""
+    rng = np.random.default_rng(0)
+    image = rng.integers(0, 255, (4, 2, 4, 3)).astype(np.uint8)
+    mask = rng.integers(0, 2, (4, 2, 4)).astype(np.int32)
+    mask[:2], mask[0, 0, :3] = 255, (0, 0, 1)
+    task = SemanticSegmentation(PLAIN, (WeightedLoss(loss),))
+
+    class OneConvolution(nn.Layer):
+        def __init__(self):
+            super().__init__()
+            self.conv = nn.Conv2D(3, 2, 1)
+
+        def forward(self, images):
+            return (self.conv(images),)
+
+    def train(size):
+        framework.seed(0)
+        model, take = OneConvolution(), optimizer.SGD(0.5, accumulate=4 // size)
+        graphdef, params, _ = nn.split(model)
+        groups = take.param_groups(model)
+        state, total, info = take.init(params, groups), [], {"applied": False}
+        for start in range(0, 4, size):
+            part = {name: jnp.asarray(x[start : start + size]) for name, x in arrays.items()}
+            losses = task.loss(graphdef.bind(params, {}), part)
+            slopes = nn.value_and_grad(model, lambda net, b=part: task.loss(net, b).total)()[1]
+            params, state, info = take.update(slopes, state, params, 0.5, groups, losses.weight)
+            total.append(losses.weight)
+        assert info["applied"]
+        return params, sum(map(float, total))
+
+    arrays = {"image": image, "mask": mask}
+    (small, weight), (large, whole) = train(2), train(4)
+    assert weight == whole
+    for name, value in large.items():
+        np.testing.assert_allclose(small[name], value, rtol=2e-5, atol=1e-6)
+
+
+def test_a_mean_over_images_has_no_count_of_pixels():
+    task = SemanticSegmentation(PLAIN, (WeightedLoss(Dice()), WeightedLoss(Mixed((Dice(),), (1.0,)))))
+    assert task.loss(Net().train(), batch()).weight is None

@@ -1,11 +1,14 @@
-"""`paddle.audio.backends`: sound files. WAV is read here; FLAC, OGG and the rest by the package soundfile."""
+"""`paddle.audio.backends`: sound files. WAV is read here; FLAC, OGG, MP3 and the rest by the package soundfile."""
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
+import io
 import os
 import wave
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
@@ -14,6 +17,7 @@ import numpy as np
 from framework.core.errors import ConfigError, FormatError
 from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Tensor
+from framework.paddle.audio.backends.wave_file import full_scale, read_header, read_samples
 from framework.paddle.ops.creation import to_tensor
 
 if TYPE_CHECKING:
@@ -66,19 +70,14 @@ def info(filepath: Source) -> AudioInfo:
     Raises: FormatError: it is none that the backend reads.
     """
     if _backend == _SOUNDFILE:
-        header = importlib.import_module("soundfile").info(filepath)
+        with _explain_soundfile(filepath):
+            header = importlib.import_module("soundfile").info(filepath)
         encoding, _, bits = str(header.subtype).partition("_")
         width = int(bits) if bits.isdigit() else 0
         return AudioInfo(header.samplerate, header.frames, header.channels, width, encoding)
     with _open_wave(filepath) as file:
-        bits = 8 * file.getsampwidth()
-        return AudioInfo(
-            file.getframerate(),
-            file.getnframes(),
-            file.getnchannels(),
-            bits,
-            "PCM_U" if bits == 8 else "PCM_S",
-        )
+        found = read_header(file, str(filepath))
+    return AudioInfo(found.sample_rate, found.frames, found.channels, 8 * found.width, found.encoding)
 
 
 def load(
@@ -92,25 +91,26 @@ def load(
 
     Args:
         frame_offset, num_frames: The first sample, and how many; -1 is all that follow.
-        normalize: From -1 to 1; else the numbers of the file, as float32.
+        normalize: From -1 to 1; else the numbers of the file, as float32 (of A-law and u-law those of 16 bits that
+            they stand for). Floats are as they are.
         channels_first: Else [time, channels].
 
     Raises: FormatError: it is no file that the backend reads.
     """
     if _backend == _SOUNDFILE:
-        samples, rate = importlib.import_module("soundfile").read(
-            filepath, num_frames, frame_offset, dtype="float32" if normalize else "int16", always_2d=True
-        )
+        dtype = "float32" if normalize else "int16"
+        with _explain_soundfile(filepath):
+            samples, rate = importlib.import_module("soundfile").read(
+                filepath, num_frames, frame_offset, dtype=dtype, always_2d=True
+            )
         samples = samples.astype(np.float32)
     else:
         with _open_wave(filepath) as file:
-            rate, channels, width = file.getframerate(), file.getnchannels(), file.getsampwidth()
-            file.setpos(min(frame_offset, file.getnframes()))
-            data = file.readframes(file.getnframes() if num_frames < 0 else num_frames)
-        whole = len(data) - len(data) % (width * channels)  # a file that was cut may end within a sample
-        samples = _numbers(data[:whole], width).reshape(-1, channels)
+            found = read_header(file, str(filepath))
+            rate = found.sample_rate
+            samples = read_samples(file, found, frame_offset, found.frames if num_frames < 0 else num_frames)
         if normalize:
-            samples = samples / np.float32(2 ** (8 * width - 1))
+            samples = samples / full_scale(found)
     return to_tensor(np.ascontiguousarray(samples.T if channels_first else samples)), rate
 
 
@@ -140,29 +140,28 @@ def save(
         file.writeframes(np.ascontiguousarray(samples.astype("<i2")).tobytes())
 
 
-def _open_wave(source: Source) -> wave.Wave_read:
-    readable = source if hasattr(source, "read") else os.fspath(source)  # type: ignore[arg-type]
+@contextlib.contextmanager
+def _explain_soundfile(source: Source) -> Iterator[None]:
+    """Raises: FormatError, where libsndfile does not read the file."""
     try:
-        return wave.open(readable, "rb")  # type: ignore[arg-type]
-    except (wave.Error, EOFError) as error:
+        yield
+    except RuntimeError as error:  # soundfile's own are such
         raise FormatError(
-            "this is no whole WAV file of PCM samples",
+            "soundfile does not read this",
             where=str(source),
-            received=str(error) or "the file ends in its header",
-            allowed="WAV of 8, 16, 24 or 32 bits; more by soundfile",
-            fix='pip install "oar-toolkit[audio]", then paddle.audio.backends.set_backend("soundfile")',
+            received=str(error),
+            allowed="a whole WAV, FLAC, OGG or MP3 file",
         ) from error
 
 
-def _numbers(data: bytes, width: int) -> np.ndarray:
-    """PCM of `width` bytes a sample as float32; 8 bits are written without a sign."""
-    if width == 1:
-        return np.frombuffer(data, np.uint8).astype(np.float32) - 128
-    if width == 3:
-        octets = np.frombuffer(data, np.uint8).reshape(-1, 3).astype(np.int32)
-        high = octets[:, 2] - 256 * (octets[:, 2] > 127)
-        return (octets[:, 0] + 256 * octets[:, 1] + 65536 * high).astype(np.float32)
-    return np.frombuffer(data, f"<i{width}").astype(np.float32)
+@contextlib.contextmanager
+def _open_wave(source: Source) -> Iterator[IO[bytes]]:
+    """A stream that can seek; one that was given stays open."""
+    if isinstance(source, (str, os.PathLike)):
+        with open(source, "rb") as file:
+            yield file
+    else:
+        yield source if source.seekable() else io.BytesIO(source.read())
 
 
 if not TYPE_CHECKING:

@@ -18,7 +18,7 @@ from framework.distributed import Partitioner
 from framework.engine.callbacks import Callback, EarlyStopping, LogLines, MetricsFile
 from framework.engine.stopping import TrainingStopped
 from framework.engine.trainer import TrainingError
-from framework.io.checkpoint import find_checkpoint
+from framework.io.checkpoint import CheckpointStore, find_checkpoint, load_checkpoint
 from framework.optimizer import EMA, Momentum
 from framework.optimizer.lr import PolynomialDecay, ReduceOnPlateau
 from tests.unit.framework.engine.conftest import Points
@@ -123,18 +123,40 @@ def test_the_moving_average_is_evaluated_and_exported(make, monkeypatch):
 
     class Keep(Callback):
         def on_log(self, trainer, row):
-            states.append({name: np.asarray(value) for name, value in trainer.state.params.items()})
+            values = {**trainer.state.params, **trainer.state.buffers}
+            states.append({name: np.asarray(value) for name, value in values.items()})
 
     trainer = make(epochs=1, ema=EMA(0.5, rule="normal"), callbacks=[Keep()])
     run = trainer.evaluator.run
-    monkeypatch.setattr(trainer.evaluator, "run", lambda p, b: evaluated.append(p) or run(p, b))
+    monkeypatch.setattr(trainer.evaluator, "run", lambda p, b: evaluated.append({**p, **b}) or run(p, b))
     trainer.fit()
     shares = 0.5 ** np.arange(len(states), 0, -1)
-    for name, parameter in trainer.model.named_parameters():
+    statistics = {"1._mean", "1._variance"}  # with the parameters of today they would be of another network
+    assert statistics < states[-1].keys()
+    for name, value in trainer.model.state_dict().items():
         wanted = sum(share * state[name] for share, state in zip(shares, states)) / shares.sum()
         np.testing.assert_allclose(evaluated[-1][name], wanted, rtol=1e-5, atol=1e-6)
-        assert np.array_equal(parameter.value, evaluated[-1][name])
+        assert np.array_equal(value, evaluated[-1][name])
         assert not np.array_equal(wanted, states[-1][name])
+
+
+def test_a_run_that_averaged_no_statistics_goes_on_with_those_of_its_model(make, tmp_path: Path):
+    make(epochs=1, folder=tmp_path, ema=EMA(0.9)).fit()
+    folder = find_checkpoint(tmp_path)
+    saved = load_checkpoint(folder)
+    old = {
+        name: value
+        for name, value in saved.train.items()
+        if name.rpartition(".")[2] not in ("_mean", "_variance")
+    }
+    assert len(saved.train) - len(old) == 2
+    CheckpointStore(tmp_path / "old" / "checkpoints").save(saved.step, saved.model, old, saved.meta)
+    trainer = make(epochs=1, ema=EMA(0.9))
+    trainer.resume(find_checkpoint(tmp_path / "old"))
+    params, buffers = trainer.evaluated()
+    for name in ("1._mean", "1._variance"):
+        np.testing.assert_allclose(buffers[name], saved.model[name], rtol=1e-6)
+    assert not np.array_equal(params["0.weight"], saved.model["0.weight"])
 
 
 def test_the_masks_of_dropout_differ_from_step_to_step(make):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import math
+import struct
 import wave
 import zipfile
 from pathlib import Path
@@ -141,6 +143,58 @@ def test_every_width_of_samples_is_read(tmp_path: Path, width: int) -> None:
 def test_what_is_no_wav_is_told(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "a.wav").write_bytes(data)
     with pytest.raises(FormatError, match="no whole WAV"):
+        paddle.audio.load(tmp_path / "a.wav")
+
+
+def riff(tag: int, width: int, data: bytes, channels: int = 1, size: int | None = None) -> bytes:
+    """A WAV file with chunks of odd sizes before and after its samples; of an extensible header where tag is 0xFFFE."""
+    layout = struct.pack("<HHIIHH", tag, channels, 8000, 8000 * width * channels, width * channels, 8 * width)
+    if tag == 0xFFFE:
+        layout += struct.pack("<HHIH", 22, 8 * width, 0, 3) + bytes.fromhex("000000001000800000aa00389b71")
+    chunks = b"".join(
+        name
+        + struct.pack("<I", len(body) if size is None or name != b"data" else size)
+        + body
+        + bytes(len(body) % 2)
+        for name, body in ((b"bext", b"abc"), (b"fmt ", layout), (b"data", data), (b"LIST", b"INFO."))
+        if size is None or name != b"LIST"
+    )
+    return b"RIFF" + struct.pack("<I", 4 + len(chunks)) + b"WAVE" + chunks
+
+
+@pytest.mark.parametrize(
+    ("tag", "width", "data", "encoding", "values"),
+    [
+        (3, 4, np.array([0.25, -1.5], "<f4").tobytes(), "PCM_F", [0.25, -1.5]),
+        (3, 8, np.array([0.25, -1.5], "<f8").tobytes(), "PCM_F", [0.25, -1.5]),
+        (0xFFFE, 4, np.array([0.25, -1.5], "<f4").tobytes(), "PCM_F", [0.25, -1.5]),
+        (6, 1, bytes([0xD5, 0x55, 0x2A, 0xAA]), "ALAW", [2**-12, -(2**-12), -0.984375, 0.984375]),
+        (7, 1, bytes([0xFF, 0x00, 0x80, 0xFE]), "ULAW", [0.0, -32124 / 2**15, 32124 / 2**15, 8 / 2**15]),
+    ],
+)
+def test_floats_and_laws(
+    tmp_path: Path, tag: int, width: int, data: bytes, encoding: str, values: list[float]
+) -> None:
+    """As soundfile reads them."""
+    path = tmp_path / "a.wav"
+    path.write_bytes(riff(tag, width, data))
+    loaded, rate = paddle.audio.load(path)
+    np.testing.assert_array_equal(loaded.numpy(), np.array([values], np.float32))
+    found = paddle.audio.info(path)
+    assert (rate, found.encoding, found.num_samples) == (8000, encoding, len(values))
+
+
+def test_a_part_of_a_file_that_a_pipe_has_written() -> None:
+    """The size of its samples is not known when the header is written."""
+    samples = np.arange(12, dtype="<i2").reshape(6, 2)
+    file = io.BytesIO(riff(1, 2, samples.tobytes(), channels=2, size=0xFFFFFFFF))
+    loaded, _ = paddle.audio.load(file, frame_offset=4, num_frames=9, normalize=False)
+    np.testing.assert_array_equal(loaded.numpy(), samples[4:].T)
+
+
+def test_a_compressed_wav_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a.wav").write_bytes(riff(0x11, 1, bytes(8)))
+    with pytest.raises(FormatError, match=r"received: the encoding 0x11\n.*more by soundfile"):
         paddle.audio.load(tmp_path / "a.wav")
 
 

@@ -123,6 +123,25 @@ def test_words_of_colours_are_learned() -> None:
     assert np.mean(right) > 0.9
 
 
+def test_two_batches_of_other_lengths_count_as_one() -> None:
+    """Two orders of reading, which are always the same: each text alone, averaged by weight, is all of them."""
+    lengths, counts = np.array([1, 4, 2]), np.array([1.0, 1.0, 0.0], np.float32)
+    batch = {
+        "image": jnp.asarray(np.random.default_rng(0).integers(0, 255, (3, 32, 8, 3)).astype(np.uint8)),
+        "target": jnp.array([[1, 0, 0, 0], [1, 2, 3, 3], [2, 2, 0, 0]], jnp.int32),
+        "target_length": jnp.asarray(lengths, jnp.int32),
+        "counts": jnp.asarray(counts),
+    }
+    model, learn = Reader().eval(), task(permutations=2)
+    with rng_scope(jax.random.key(0)):
+        whole = learn.loss(model, batch)
+        alone = [learn.loss(model, {name: x[n : n + 1] for name, x in batch.items()}) for n in range(3)]
+    weights = [float(one.weight) for one in alone]  # type: ignore[arg-type]
+    assert weights == [4, 10, 0] and whole.weight == 14  # symbols and end, twice
+    mean = np.average([float(one.total) for one in alone], weights=weights)
+    assert mean == pytest.approx(float(whole.total), rel=1e-5)
+
+
 def test_settings_that_do_not_fit() -> None:
     with pytest.raises(ConfigError, match=r"orders of reading come in pairs\n(.*\n)*.*received: 3"):
         task(permutations=3)

@@ -109,4 +109,22 @@ def test_any_model_of_logits_is_trained_and_read() -> None:
     packed = {
         name: jnp.asarray(value)[None] for name, value in task().pack(line("ab")).items() if name != "text"
     }
-    assert float(task().loss(Logits(), packed).total) > 0
+    losses = task().loss(Logits(), packed)
+    assert float(losses.total) > 0 and float(losses.weight) == 1  # type: ignore[arg-type]
+
+
+def test_symbols_say_of_how_many_their_loss_is_the_mean() -> None:
+    class Symbols(nn.Layer):
+        def symbol_loss(
+            self, x: jax.Array, target: jax.Array, length: jax.Array, counts: jax.Array
+        ) -> jax.Array:
+            return jnp.float32(0)
+
+    batch = {
+        "image": jnp.zeros((3, 48, 32, 3), jnp.uint8),
+        "width": jnp.array([32, 32, 32]),
+        "target": jnp.zeros((3, 3), jnp.int32),
+        "target_length": jnp.array([1, 3, 2]),
+        "counts": jnp.array([1.0, 1.0, 0.0]),
+    }
+    assert task().loss(Symbols(), batch).weight == 2 + 4  # with the end of each text that counts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
@@ -70,6 +70,23 @@ def test_label_smoothing() -> None:
     first = total - (0.7 + 0.1) * 1  # 0.7 + 0.3 / 3 on class 0, 0.1 on the others, whose logits are 0
     second = total - 0.1
     assert float(loss) == pytest.approx((first + second) / 2, rel=1e-5)
+
+
+@pytest.mark.parametrize("how", [{"mixup": 1.0}, {"cutmix": 1.0}])
+def test_the_last_steps_see_images_as_they_are(how: Any) -> None:
+    images = jnp.asarray(np.random.default_rng(0).integers(0, 255, (4, 8, 8, 3)), jnp.uint8)
+    batch = {"image": images, "label": jnp.array([0, 1, 2, 1])}
+    model = nn.Sequential(nn.Flatten(), nn.Linear(192, 3))
+
+    def loss(task: ImageClassification, step: int) -> float:
+        with rng_scope(jax.random.key(3)):
+            return float(task.loss(model, {**batch, "step": jnp.int32(step)}).total)
+
+    plain, mixed = loss(ImageClassification(), 0), loss(ImageClassification(**how), 0)
+    until = ImageClassification(**how, mix_steps=5)
+    assert loss(until, 4) == mixed != plain and loss(until, 5) == pytest.approx(plain, rel=1e-6)
+    with pytest.raises(ConfigError, match="mix_steps -1"):
+        ImageClassification(**how, mix_steps=-1)
 
 
 @pytest.mark.parametrize("how", [{"mixup": 1.0}, {"cutmix": 1.0}, {"mixup": 1.0, "cutmix": 1.0}])

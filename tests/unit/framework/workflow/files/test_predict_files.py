@@ -345,16 +345,6 @@ def test_a_line_without_a_second_text_has_its_error_and_the_others_their_results
     assert not (tmp_path / "none").exists()
 
 
-def test_a_table_of_texts_is_said_to_be_read_line_by_line(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    for name, is_said in (("a.csv", True), ("a.txt", False)):
-        caplog.clear()
-        (tmp_path / name).write_text("text\tlabel\ngood\tpos\n", encoding="utf-8")
-        runner.predict_files(Turned(), tmp_path / f"out_{name}", text_file=str(tmp_path / name))
-        assert ("every line is taken for a text" in caplog.text) == is_said
-
-
 class Timed(Ahead):
     """Is asked for the frames of a video at their rate."""
 
