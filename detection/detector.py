@@ -144,7 +144,7 @@ class DetectionOptions:
     threshold: float | None = option(
         None,
         "least score of what is kept: of boxes 0.5 without it, of people with keypoints 0.2",
-        aliases=("draw_threshold", "keypoint_threshold"),
+        aliases=("draw_threshold", "keypoint_threshold", "conf"),  # the last one is ultralytics' name
     )
     batch_size: int | None = option(None, "how many run together", request=False)
     tracker: Literal["bytetrack"] | None = option(

@@ -19,7 +19,7 @@ import numpy as np
 
 from detection.counts import Crossing, FrameCounts, LineCount, ZoneCount
 from detection.results import Box, DetectionResult
-from framework.core.errors import ConfigError
+from framework.core.errors import ConfigError, InputError
 from framework.workflow import ImageItem
 
 _CUT = 0.005  # of a side of the image: boxes that end so near to its edge are cut by it
@@ -78,8 +78,10 @@ class CountOptions:
 def parse_line(text: str) -> CountLine:
     """The line of "x1,y1,x2,y2", or with a name "gate=x1,y1,x2,y2". Raises: ConfigError."""
     name, values = _parse(text)
-    if len(values) != 4 or values[:2] == values[2:]:
-        raise _misfit("a line", text, "x1,y1,x2,y2, two different points in pixels")
+    if len(values) != 4 or values[:2] == values[2:] or _are_shares(values):
+        raise _misfit(
+            "a line", text, "x1,y1,x2,y2, two different points in pixels, not in shares of the image"
+        )
     return CountLine((values[0], values[1]), (values[2], values[3]), name)
 
 
@@ -94,8 +96,9 @@ def parse_zone(text: str) -> CountZone:
         x0, y0, x1, y1 = values
         values = [x0, y0, x1, y0, x1, y1, x0, y1]
     points = tuple(zip(values[::2], values[1::2]))
-    if len(values) % 2 or len(set(points)) < 3:
-        raise _misfit("a zone", text, "x1,y1,x2,y2,x3,y3,… of three points or more, or x1,y1,x2,y2")
+    if len(values) % 2 or len(set(points)) < 3 or _are_shares(values):
+        allowed = "x1,y1,x2,y2,x3,y3,… of three points or more, or x1,y1,x2,y2, in pixels, not in shares of the image"
+        raise _misfit("a zone", text, allowed)
     return CountZone(points, name)
 
 
@@ -106,6 +109,11 @@ def _parse(text: str) -> tuple[str, list[float]]:
     except ValueError:
         return name, []
     return name, values if all(map(math.isfinite, values)) else []
+
+
+def _are_shares(values: Sequence[float]) -> bool:
+    """Whether numbers are shares of the sides of an image: in pixels they would all be in one."""
+    return all(0 <= value <= 1 for value in values)
 
 
 def _misfit(what: str, text: str, allowed: str) -> ConfigError:
@@ -252,7 +260,12 @@ class RegionCounter:
             boxes: Of the frame.
             time: Of the frame, in seconds; by default the frames follow one another at `frame_rate`.
             size_hw: (height, width) of the frame, so that objects that leave it over a line near its edge are counted.
+
+        Raises:
+            InputError: a line or a zone lies beyond the frame, where nothing is ever counted.
         """
+        if size_hw is not None and self._frame < 0:
+            self._check_inside(size_hw)
         self._frame += 1
         self._time = self._frame / self.frame_rate if time is None else time
         tracked = [box for box in boxes if box.track_id is not None]
@@ -277,6 +290,20 @@ class RegionCounter:
             tuple(events),
             self._time,
         )
+
+    def _check_inside(self, size_hw: tuple[int, int]) -> None:
+        height, width = size_hw
+        for one, points in (
+            *((line, (line.region.start, line.region.end)) for line in self._lines),
+            *((zone, zone.region.points) for zone in self._zones),
+        ):
+            x, y = zip(*points)
+            if min(x) > width or max(x) < 0 or min(y) > height or max(y) < 0:
+                raise InputError(
+                    f"{one.name} lies beyond the frames of this video",
+                    received=", ".join(f"{side:g}" for point in points for side in point),
+                    allowed=f"pixels of a frame {width} wide and {height} high",
+                )
 
     def _cross(self, line: _Line, box: Box, side: int) -> Crossing | None:
         track = box.track_id or 0

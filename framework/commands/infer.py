@@ -117,7 +117,7 @@ def parser(
         help="every image of the folder",
     )
     source.add_argument(
-        *("-i", "--input", "--image_path"),
+        *("-i", "--input", "--image_path", "--source"),
         dest="image_path",
         nargs="+",
         metavar="FILE",

@@ -117,7 +117,9 @@ class VideoReader(contextlib.AbstractContextManager["VideoReader"]):
             raise InputError(
                 problem,
                 where=where,
-                allowed=None if is_stream(self._source) else "a video with images, complete to its index",
+                allowed=None
+                if isinstance(self._source, int) or is_stream(self._source)
+                else "a video with images, complete to its index",
                 fix=fix,
             )
         return capture, to_bgr(bgr)

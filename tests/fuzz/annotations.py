@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import importlib
 import importlib.util
 import io
 import json
 import tempfile
+import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -14,6 +16,15 @@ import numpy as np
 from PIL import Image
 
 _HEIGHT, _WIDTH = 24, 31
+
+
+def _packed_mask() -> str:
+    """A mask of 4 x 3 pixels in Supervisely's form."""
+    file = io.BytesIO()
+    Image.fromarray(np.full((3, 4), 255, np.uint8)).save(file, "PNG")
+    return base64.b64encode(zlib.compress(file.getvalue())).decode()
+
+
 _CLASS = {"class": "cat"}
 _SHAPES = (
     {"name": "rect", "x": 2, "y": 3, "width": 9, "height": 8},
@@ -101,6 +112,25 @@ _BDD100K = [
         ],
     }
 ]
+_SUPERVISELY = {
+    "size": {"height": _HEIGHT, "width": _WIDTH},
+    "objects": [
+        {"classTitle": "cat", "geometryType": "rectangle", "points": {"exterior": [[2, 3], [10, 8]]}},
+        {
+            "classTitle": "dog",
+            "geometryType": "polygon",
+            "points": {"exterior": [[2, 3], [20, 3], [20, 20]], "interior": [[[12, 5], [18, 5], [18, 9]]]},
+            "tags": [{"name": "count", "value": 3}],
+        },
+        {"classTitle": "cat", "geometryType": "oriented_bbox", "points": [[2, 3], [10, 8]], "angle": 0.5},
+        {
+            "classTitle": "dog",
+            "geometryType": "multipolygon",
+            "parts": [{"exterior": [[2, 3], [12, 3], [12, 9]], "interior": []}],
+        },
+        {"classTitle": "cat", "geometryType": "bitmap", "bitmap": {"origin": [5, 6], "data": _packed_mask()}},
+    ],
+}
 _KITTI = "Car 0.5 1 1.2 2.0 3.0 12.0 9.0 1.5 1.6 3.7 1.0 2.0 3.0 -1.5\n" * 3
 
 
@@ -151,6 +181,13 @@ def _read_sequence(path: Path) -> object:
 
     with tempfile.TemporaryDirectory() as output:
         return convert_data(path.parent.parent, Path(output) / "out", "coco", source_format="mot")
+
+
+def _read_dataset(path: Path) -> object:
+    from framework.workflow.data.convert import convert_data
+
+    with tempfile.TemporaryDirectory() as output:
+        return convert_data(path.parent.parent, Path(output) / "out", "coco", source_format="supervisely")
 
 
 def _read(path: Path) -> object:
@@ -271,6 +308,11 @@ FILES: Mapping[str, tuple[Callable[[Path], Path], Callable[[Path], object], bool
     "mot": (_written("gt/gt.txt", _MOT, "img1/000001.png"), _read_sequence, False),
     "vis drone": (_written("annotations/a.txt", _VIS_DRONE, "images/a.png"), _read, False),
     "bdd100k": (_written("det_val.json", json.dumps(_BDD100K), "images/a.png"), _read, True),
+    "supervisely": (
+        _written("train/ann/a.png.json", json.dumps(_SUPERVISELY), "train/img/a.png"),
+        _read_dataset,
+        True,
+    ),
     **(
         {
             f"parquet of {kind}": (_parquet(kind), _read_parquet, False)

@@ -82,7 +82,7 @@ def _separator(line: str) -> str | None:
     where the line is none of a table of boxes. Raises: csv.Error."""
     for separator in _SEPARATORS:
         first = [cell.strip() for cell in next(csv.reader([line], delimiter=separator), [])]
-        if _columns(first) is not None or _is_plain(first):
+        if _columns(first) is not None or _plain_columns(first) is not None:
             return separator
     return None
 
@@ -92,7 +92,8 @@ def read_box_tables(source: Path, images: Path | None = None) -> AnnotatedSet:
 
     The first line names the columns: an image, a class and `xmin, ymin, xmax, ymax` or `x, y, width, height`, in the
     spellings of `_COLUMNS`; without such a line the columns are those of RetinaNet's programs, `image, x1, y1, x2, y2,
-    class`, where the last five are empty for an image without objects. Columns are parted by commas, semicolons, with
+    class`, where the last five are empty for an image without objects, or makesense.ai's, `class, x, y, width, height,
+    image, image's width, image's height`. Columns are parted by commas, semicolons, with
     which numbers may have decimal commas, or tabs. Boxes whose sides are all at most 1 are shares
     of the image's sides, as in Open Images, else pixels. Rows marked as a group, a crowd or difficult have `is_valid`
     False; the names behind Open Images' labels stand in class-descriptions.csv. Classes are sorted. Rows without a box
@@ -156,18 +157,17 @@ def _read_rows(file: Path) -> list[_Row]:
         cells = [[cell.strip() for cell in row] for row in csv.reader(lines, delimiter=separator)]
     except csv.Error as error:
         raise FormatError("the file is no CSV", where=file, received=error) from error
-    columns = _columns(cells[0]) if cells else None
-    body = cells[1:] if columns is not None else cells
+    named = _columns(cells[0]) if cells else None
+    body = cells[1:] if named is not None else cells
+    columns = named or (_plain_columns(cells[0]) if cells else None)
     if columns is None:
-        if not cells or not _is_plain(cells[0]):
-            raise FormatError(
-                "the table has no columns of boxes",
-                where=file,
-                received=",".join(cells[0])[:80] if cells else "no line",
-                allowed="filename, class, xmin, ymin, xmax, ymax in the first line, or rows of image, x1, y1, x2, y2, "
-                "class",
-            )
-        columns = {"image": 0, "x0": 1, "y0": 2, "x1": 3, "y1": 4, "label": 5}
+        raise FormatError(
+            "the table has no columns of boxes",
+            where=file,
+            received=",".join(cells[0])[:80] if cells else "no line",
+            allowed="filename, class, xmin, ymin, xmax, ymax in the first line, or rows of image, x1, y1, x2, y2, "
+            "class",
+        )
     read = []
     for number, row in enumerate(body, start=1 + len(cells) - len(body)):
         if not any(row):
@@ -219,12 +219,24 @@ def _columns(names: Sequence[str]) -> dict[str, int] | None:
     return None
 
 
-def _is_plain(row: Sequence[str]) -> bool:
-    """Whether it is a row of RetinaNet's: an image, four numbers or nothing, and a class."""
-    if len(row) != 6 or not row[0].strip():
-        return False
-    sides = [_number(cell) for cell in row[1:5]]
-    return not any(cell.strip() for cell in row[1:]) or (None not in sides and bool(row[5].strip()))
+def _plain_columns(row: Sequence[str]) -> dict[str, int] | None:
+    """Where each column of a table without names is, by a row of it; None where it is none of boxes.
+
+    RetinaNet's programs have an image, four numbers or nothing, and a class; makesense.ai has a class, x, y, width,
+    height, an image, and its width and height.
+    """
+    cells = [cell.strip() for cell in row]
+    are_numbers = [_number(cell) is not None for cell in cells]
+    if len(cells) == 6 and cells[0] and (not any(cells[1:]) or (all(are_numbers[1:5]) and cells[5])):
+        return {"image": 0, "x0": 1, "y0": 2, "x1": 3, "y1": 4, "label": 5}
+    if (
+        len(cells) == 8
+        and cells[0]
+        and Path(cells[5]).suffix
+        and are_numbers[1:] == 4 * [True] + [False, True, True]
+    ):
+        return {"label": 0, "x0": 1, "y0": 2, "width": 3, "height": 4, "image": 5}
+    return None
 
 
 def _number(text: str) -> float | None:

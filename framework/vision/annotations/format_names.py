@@ -25,4 +25,5 @@ Format = Literal[
     "crowdhuman",
     "visdrone",
     "bdd100k",
+    "supervisely",
 ]

@@ -30,6 +30,7 @@ from framework.vision.annotations.label_studio import (
 from framework.vision.annotations.labelme_xml import is_labelme_xml, read_labelme_xml
 from framework.vision.annotations.mot_sequences import find_sequences, read_mot_sequences
 from framework.vision.annotations.objects import SUBSETS, AnnotatedSet, merge_splits
+from framework.vision.annotations.supervisely import find_supervisely, read_supervisely
 from framework.vision.annotations.via import is_via, is_via_table, read_via
 from framework.vision.annotations.vis_drone import find_vis_drone, read_vis_drone
 from framework.vision.annotations.voc import read_voc_folder
@@ -50,6 +51,7 @@ _JSON: Mapping[Format, Callable[[object], bool]] = {
     "bdd100k": is_bdd100k,
 }
 _FOLDERS: Mapping[Format, Callable[[Path], object]] = {  # what is truthy where a folder is of a format
+    "supervisely": find_supervisely,
     "imagefolder": is_image_folder,
     "widerface": find_wider_face,
     "crowdhuman": find_crowd_human,
@@ -100,7 +102,7 @@ def detect_format(source: Path) -> Format:
         received="a folder" if source.is_dir() else "a file" if source.is_file() else "nothing at this path",
         allowed="a data.yaml or folder of YOLO, an .xml of CVAT, a .json of COCO, VIA, Label Studio, "
         "Datumaro, VoTT, Create ML or BDD100K, a folder of VOC, labelme, DOTA, KITTI, WIDER FACE, MOTChallenge, "
-        "VisDrone or Hugging Face's metadata.jsonl, an .odgt of CrowdHuman, or a .csv of boxes",
+        "VisDrone, Supervisely or Hugging Face's metadata.jsonl, an .odgt of CrowdHuman, or a .csv of boxes",
         fix="oar data parquet SOURCE OUTPUT writes the images of Parquet files as files that are read"
         if suffix == ".parquet" or (source.is_dir() and next(source.rglob("*.parquet"), None) is not None)
         else f"name the format with --from; the current folder is {Path.cwd()}",
@@ -238,4 +240,5 @@ _READERS: Mapping[Format, Callable[[Path, Path | None], AnnotatedSet]] = {
     "crowdhuman": read_crowd_human,
     "visdrone": read_vis_drone,
     "bdd100k": read_bdd100k,
+    "supervisely": read_supervisely,
 }

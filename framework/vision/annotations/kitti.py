@@ -49,7 +49,7 @@ def read_kitti(folder: Path, images: Path | None = None) -> AnnotatedSet:
     ignored: list[str] = []
 
     def read_line(line: str) -> AnnotatedObject | None:
-        if line.split()[0].lower() == _UNKNOWN:
+        if _split_line(line)[0].lower() == _UNKNOWN:
             ignored.append(line)
             return None
         return _read_line(line)
@@ -66,14 +66,21 @@ def read_kitti(folder: Path, images: Path | None = None) -> AnnotatedSet:
     return AnnotatedSet(read, names, tuple(problems), tuple(notes))
 
 
-def _is_line(line: str) -> bool:
+def _split_line(line: str) -> list[str]:
+    """The class, which tools write with its spaces, and the numbers behind it."""
     words = line.split()
-    return len(words) in _FIELDS and not are_numbers(words[:1]) and are_numbers(words[1:])
+    last = max((number for number, word in enumerate(words) if not are_numbers([word])), default=0)
+    return [" ".join(words[: last + 1]), *words[last + 1 :]]
+
+
+def _is_line(line: str) -> bool:
+    words = _split_line(line)
+    return len(words) in _FIELDS and not are_numbers(words[:1])
 
 
 def _read_line(line: str) -> AnnotatedObject:
     """Raises: ValueError."""
-    words = line.split()
+    words = _split_line(line)
     if len(words) not in _FIELDS:
         raise ValueError(f"{len(words)} words, but a line has 15")
     truncated, occluded, _, x0, y0, x1, y1 = to_numbers(words[1:8])

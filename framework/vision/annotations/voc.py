@@ -128,6 +128,7 @@ FOLDERS = (
     ("images", "Annotations"),  # of Label Studio
     ("data", "labels"),  # of FiftyOne
     ("images", "labels"),
+    ("images", ""),  # of V7
     ("", ""),
 )
 """Of images, and of their XML files."""

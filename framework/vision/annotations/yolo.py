@@ -29,7 +29,7 @@ from framework.vision.image import list_images, read_size
 SPLITS = ("train", "val", "test")
 _ALIASES = {"valid": "val", "validation": "val"}
 _DARKNET = "obj.data"
-_NAME_FILES = ("classes.txt", "obj.names", "predefined_classes.txt", "labels.txt")
+_NAME_FILES = ("classes.txt", "obj.names", "predefined_classes.txt", "labels.txt", "darknet.labels")
 _PIXELS = 4.0  # a share above it is no share of an object that reaches beyond its image
 _TOLERANCE = 0.01  # by which shares may lie beyond 0 and 1, as tools round them
 
@@ -41,7 +41,8 @@ def read_yolo(source: Path, split: str = "", *, orientation: Orientation = "exif
     the text files) and for names in classes.txt or obj.names. `path`, `train`, `val` and `test` of a data.yaml are
     folders, lists of them, or text files of images, seen from the file's folder; a leading "../" that leads nowhere is
     left out, as Roboflow writes it.
-    The labels of images/a.jpg are labels/a.txt, or a.txt beside it. Images without one have no objects.
+    The labels of images/a.jpg are labels/a.txt, or a.txt beside it or beside `images`. Images without one have no
+    objects, but one of them must have one, or there must be a folder for them.
 
     A line is `class x y w h`, or `class x y x y x y …` of an outline, all shares of the image's sides; a sixth number
     is a score, and not read. Objects are cut at the edges of their image. Lines that come twice, and objects without an
@@ -51,7 +52,8 @@ def read_yolo(source: Path, split: str = "", *, orientation: Orientation = "exif
         split: "train", "val" or "test"; "" is all of them.
 
     Raises:
-        InputError: there is no such data, an image is not there, a class has no name, or coordinates are pixels.
+        InputError: there is no such data, an image is not there, no image has labels, a class has no name, or
+            coordinates are pixels.
         FormatError: the .yaml is none, or a line has no such numbers.
     """
     source = Path(source)
@@ -66,6 +68,7 @@ def read_yolo(source: Path, split: str = "", *, orientation: Orientation = "exif
         )
     reader = _LabelReader(names, orientation, keypoints)
     read = [reader.read(path, split_name) for path, split_name in images]
+    reader.check_labels(file or source)
     notes += reader.notes()
     return AnnotatedSet(tuple(read), reader.all_names(file or source), tuple(reader.problems), tuple(notes))
 
@@ -291,14 +294,16 @@ def _names_of_folder(folders: Sequence[Path]) -> tuple[str, ...]:
 
 
 def label_file(path: Path) -> Path:
-    """The text file of an image: in `labels` in the place of the last folder `images`, or else beside it."""
+    """The text file of an image: in `labels` in the place of the last folder `images`, else beside it or beside that
+    folder."""
     folders = list(path.parts)
     positions = [number for number, name in enumerate(folders[:-1]) if name == "images"]
     if positions:
         folders[positions[-1]] = "labels"
         replaced = Path(*folders).with_suffix(".txt")
-        beside = path.with_suffix(".txt")
-        return beside if beside.is_file() and not replaced.is_file() else replaced
+        above = Path(*folders[: positions[-1]], *folders[positions[-1] + 1 :]).with_suffix(".txt")
+        others = [one for one in (path.with_suffix(".txt"), above) if one.is_file()]
+        return others[0] if others and not replaced.is_file() else replaced
     return path.with_suffix(".txt")
 
 
@@ -308,6 +313,7 @@ class _LabelReader:
     def __init__(self, names: tuple[str, ...], orientation: Orientation, keypoints: int) -> None:
         self.names, self.orientation, self.keypoints = names, orientation, keypoints
         self.problems: list[str] = []
+        self._images = 0
         self._without: list[str] = []
         self._folders: dict[Path, Path] = {}
         self._skipped: Counter[str] = Counter()
@@ -317,6 +323,7 @@ class _LabelReader:
         """An image with its objects. Raises: InputError, FormatError."""
         name = _name_of(path)
         labels = label_file(path)
+        self._images += 1
         self._folders[path.parent] = labels.parent
         try:
             size_hw = read_size(path, orient=self.orientation == "exif")
@@ -397,6 +404,17 @@ class _LabelReader:
                 allowed="names in data.yaml, classes.txt or obj.names",
             )
         return names
+
+    def check_labels(self, where: Path) -> None:
+        """Raises: InputError, where no image has a text file, and there is no folder for them: they lie elsewhere."""
+        folders = [labels for images, labels in self._folders.items() if images != labels and labels.is_dir()]
+        if self._images and len(self._without) == self._images and not folders:
+            raise InputError(
+                "no image has a text file of its objects",
+                where=where,
+                received=abbreviate([str(label_file(Path(one))) for one in self._without]) + ": not there",
+                allowed="labels/a.txt of images/a.jpg, or a.txt beside a.jpg",
+            )
 
     def _find_labels_alone(self) -> list[str]:
         """Text files in `labels` that belong to no image: the images are called otherwise, or are not there."""

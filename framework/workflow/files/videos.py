@@ -65,6 +65,16 @@ def _stream_stem(address: str) -> str:
     return re.sub(r"[^\w-]+", "_", without).strip("_") or "stream"
 
 
+def _ends_early(video: VideoReader, total: int) -> bool:
+    """Whether a video that promises `total` frames ends before its time. The number is an estimate: of formats that
+    store none it is the length of the video times its rate, though frames may last differently long."""
+    count = video.frames_read
+    by_time = (
+        video.time * video.fps * count / max(count - 1, 1)
+    )  # with the last frame, which lasts as the others do
+    return max(count, by_time) < total - 1
+
+
 class ClipTimes:
     """Where frames that last differently long stand in a clip of `fps` frames a second, so that they keep their times.
 
@@ -154,7 +164,7 @@ def run_video(
         report.written += [output_dir / file.name for file in files if file is not None] + texts
         if stopped.is_set():
             report.note_stop(isinstance(source, Path))  # which is how one ends with a camera
-        elif total is not None and video.frames_read < total - 1:  # the number in the file is an estimate
+        elif total is not None and _ends_early(video, total):
             report.notes.append(f"{label}: the video ends after {video.frames_read} of {total} frames")
     except DiskError:
         raise

@@ -17,6 +17,7 @@ from detection.tracking.counting import (
     Anchor,
     CountLine,
     CountOptions,
+    CountZone,
     RegionCounter,
     anchor_points,
     count_regions,
@@ -181,6 +182,29 @@ def test_the_middle_of_the_lower_side_tells_the_zone() -> None:
     assert inside == [1, 1, 0]
     corners = replace(zone, zone_anchor="corners")
     assert RegionCounter(corners).update([box(3, 50)]).zones[0].now == 0
+
+
+@pytest.mark.parametrize("text", ["0.5,0,0.5,1", "gate=0,0,1,1"])
+def test_shares_of_the_image_are_refused(text: str) -> None:
+    for parse in (parse_line, parse_zone):
+        with pytest.raises(ConfigError, match="in pixels, not in shares of the image"):
+            parse(text)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        CountOptions((CountLine((5000, 0), (5000, 200)),)),
+        CountOptions(zones=(CountZone(((0, 201), (100, 201), (50, 300))),)),
+    ],
+)
+def test_regions_beyond_the_frame_are_refused(options: CountOptions) -> None:
+    """They counted nothing without a word; those at the edge, such as 0,200,200,200, do count."""
+    with pytest.raises(
+        InputError, match=r"1 lies beyond the frames of this video\n.*\n.*200 wide and 200 high"
+    ):
+        walk(options, [box(50, 50)])
+    walk(CountOptions((CountLine((0, 200), (200, 200)),)), [box(50, 50)])
 
 
 def test_a_polygon_with_a_bay() -> None:

@@ -214,7 +214,9 @@ def test_camera(monkeypatch):
     monkeypatch.setattr(video.cv2, "VideoCapture", Camera)
     with VideoReader(0) as reader:
         assert reader.frame_count is None and reader.size_hw == (4, 6) and len(list(reader)) == 3
-    with pytest.raises(InputError, match="camera 7: the camera gives no image"):
+    with pytest.raises(
+        InputError, match=r"^camera 7: the camera gives no image\n  what to do: check its number"
+    ):
         VideoReader(7)
 
 

@@ -65,6 +65,17 @@ def test_columns_of_several_programs(tmp_path: Path) -> None:
         assert boxes_of(table(tmp_path / f"{name}.csv", *lines)) == BOXES, name
 
 
+def test_the_table_of_makesense(tmp_path: Path) -> None:
+    """Older versions of makesense.ai write no names of columns."""
+    photos(tmp_path, "a.png")
+    assert boxes_of(
+        table(tmp_path / "labels.csv", "cat,1,2,10,4,a.png,40,30", "big dog,5,6,7,8,a.png,40,30")
+    ) == [
+        ("a.png", "cat", (1, 2, 11, 6)),
+        ("a.png", "big dog", (5, 6, 12, 14)),
+    ]
+
+
 def test_the_tables_of_open_images(tmp_path: Path) -> None:
     photos(tmp_path / "images/train", "a.jpg", "b.jpg")
     flags = "IsOccluded,IsTruncated,IsGroupOf,IsDepiction,IsInside"

@@ -155,6 +155,42 @@ def test_kitti(tmp_path: Path) -> None:
     assert "1 regions that are marked DontCare" in objects.notes[0]
 
 
+def test_classes_of_kitti_with_spaces(tmp_path: Path) -> None:
+    """labelformat writes the names of classes as they are; a score may stand at the end."""
+    photo(tmp_path / "image_2/a.png")
+    numbers = "0.00 0 0.00 10 5 30 25 0 0 0 0 0 0 0"
+    lines = (f"big dog {numbers}", f"cat {numbers} .5", f"Dont Care {numbers}", f"1 {numbers}")
+    (tmp_path / "label_2").mkdir()
+    (tmp_path / "label_2/a.txt").write_text("\n".join(lines), encoding="utf-8")
+    objects = read(tmp_path, "kitti")
+    assert [label for _, label, box in boxes(objects)] == ["1", "Dont Care", "big dog", "cat"]
+    assert {tuple(box) for *_, box in boxes(objects)} == {BOX}
+
+
+@pytest.mark.parametrize("kind", ["yolo", "voc"])
+def test_text_files_beside_the_folder_of_images(kind: Format, tmp_path: Path) -> None:
+    """V7's exports have the files of annotations one folder above the images, and YOLO's classes in darknet.labels."""
+    photo(tmp_path / "images/a.png")
+    if kind == "yolo":
+        (tmp_path / "a.txt").write_text("1 .2 .3 .2 .4\n", encoding="utf-8")
+        (tmp_path / "darknet.labels").write_text("dog\ncat\n", encoding="utf-8")
+    else:
+        sides = "<xmin>11</xmin><ymin>6</ymin><xmax>30</xmax><ymax>25</ymax>"
+        box = f"<object><name>cat</name><bndbox>{sides}</bndbox></object>"
+        (tmp_path / "a.xml").write_text(f"<annotation>{box}</annotation>", encoding="utf-8")
+    assert boxes(read(tmp_path, kind)) == [("a.png", "cat", list(BOX))]
+
+
+def test_images_without_any_text_file_are_no_data_set(tmp_path: Path) -> None:
+    """Their labels lie elsewhere: all images would be learnt as images without objects."""
+    photo(tmp_path / "images/a.png")
+    (tmp_path / "data.yaml").write_text("train: images\nval: images\nnames: [cat]\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"no image has a text file of its objects"):
+        read_set(tmp_path, "yolo")
+    (tmp_path / "labels").mkdir()  # all images are of the background
+    assert [len(one.objects) for one in read_set(tmp_path, "yolo").images] == [0]
+
+
 def panoptic(folder: Path, *segments: dict[str, object]) -> Path:
     numbers = np.zeros((HEIGHT, WIDTH), np.int64)
     numbers[5:25, 10:30] = 70000

@@ -483,7 +483,8 @@ def test_the_folders_of_yolo_without_a_yaml_are_splits(tmp_path: Path) -> None:
 
 def test_a_test_part_that_is_not_there_is_no_error(tmp_path: Path) -> None:
     """Roboflow writes its line into data.yaml whether there is such a part or not."""
-    (tmp_path / "in/train/images").mkdir(parents=True)
+    for folder in ("images", "labels"):
+        (tmp_path / "in/train" / folder).mkdir(parents=True)
     image.write(tmp_path / "in/train/images/a.jpg", PIXELS)
     text = "train: ../train/images\nval: ../train/images\ntest: ../test/images\nnames: [cat]\n"
     (tmp_path / "in/data.yaml").write_text(text, encoding="utf-8")

@@ -398,6 +398,25 @@ def test_times_of_frames_that_last_differently_long(tmp_path: Path, monkeypatch:
     assert np.allclose(levels, [0] + 24 * [80] + 3 * [160] + [240], atol=10)
 
 
+@pytest.mark.parametrize(("seconds", "note"), [(3.12, False), (3.02, False), (1.0, True)])
+def test_a_video_whose_frames_are_counted_by_its_length(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, note: bool
+):
+    """A Matroska file with frames of different lengths stores no number of frames: OpenCV multiplies 3.17 s by 30."""
+
+    class Long(Video):
+        fps, frame_count, there = 30.0, 95, 12
+
+        def __iter__(self) -> Iterator[np.ndarray]:
+            for frame in super().__iter__():
+                self.time = seconds * self.frames_read / self.there
+                yield frame
+
+    monkeypatch.setattr(videos, "VideoReader", Long)
+    report = runner.run_video(Ahead(), tmp_path / "clip.mp4", tmp_path / "out", draw=False)
+    assert len(report.notes) == note
+
+
 def lines_of(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
