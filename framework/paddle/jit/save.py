@@ -148,7 +148,7 @@ def _in_eval_mode(
     for sub, _ in modes:
         object.__setattr__(sub, "training", False)
     try:
-        with no_grad():  # type: ignore[union-attr]
+        with no_grad():
             if not guessed:
                 return _write_free(write, layer, call, specs)
             try:

@@ -32,6 +32,7 @@ from framework.paddle.static.program import (
     default_main_program,
     program_guard,
 )
+from framework.paddle.static.program_file import program_file
 from framework.paddle.static.variable import replay_all, value_of
 
 if TYPE_CHECKING:
@@ -207,6 +208,24 @@ def deserialize_persistables(program: Program, data: bytes | None, executor: Exe
         )
         return
     load_vars(executor, None, program, predicate=is_persistable, filename=data)
+
+
+def serialize_program(
+    feed_vars: Variable | Sequence[Variable], fetch_vars: Variable | Sequence[Variable], **kwargs: Program
+) -> bytes:
+    """What computes `fetch_vars` of the current program, or of `program`, as the bytes of a `.pdmodel`."""
+    program = kwargs.get("program") or default_main_program()
+    return _serialize_program(normalize_program(program, feed_vars, fetch_vars))
+
+
+def _serialize_program(program: Program) -> bytes:
+    """A program as the bytes of a `.pdmodel`."""
+    return program_file(program)
+
+
+def deserialize_program(data: bytes) -> Program:
+    """The program that the bytes of a `.pdmodel` describe, see `Program.parse_from_string`."""
+    return Program.parse_from_string(data)
 
 
 def save_to_file(path: str, content: bytes) -> None:
