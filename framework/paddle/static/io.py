@@ -103,7 +103,9 @@ def save_inference_model(
         mode.watcher = watcher
 
 
-def load_inference_model(path_prefix: str | None, executor: Executor, **kwargs: Any) -> list[Any]:
+def load_inference_model(
+    path_prefix: str | None, executor: Executor, **kwargs: str | bytes | None
+) -> list[Any]:
     """[program, names of the inputs, variables to fetch] of what `save_inference_model` or `jit.save` wrote, here or in
     Paddle.
 

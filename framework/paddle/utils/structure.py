@@ -11,7 +11,7 @@ def is_sequence(seq: object) -> bool:
     return isinstance(seq, list | tuple | dict)
 
 
-def to_sequence(nest: object) -> Any:
+def to_sequence(nest: object) -> object:
     """The list, tuple or dict; of something else the list of it."""
     return nest if is_sequence(nest) else [nest]
 

@@ -162,7 +162,8 @@ def test_local_processes_are_started_watched_and_ended(
     script = tmp_path / "worker.py"
     script.write_text(
         "import os, sys\nprint('rank', os.environ['PADDLE_TRAINER_ID'], sys.argv[1])\n"
-        "sys.exit(3 if sys.argv[1] == 'fail' and os.environ['PADDLE_TRAINER_ID'] == '1' else 0)\n"
+        "sys.exit(3 if sys.argv[1] == 'fail' and os.environ['PADDLE_TRAINER_ID'] == '1' else 0)\n",
+        encoding="utf-8",
     )
     cluster, pod = launch_utils.get_cluster(["h"], "h", [["h:1", "h:2"]], [0, 1])
     started = launch_utils.start_local_trainers(cluster, pod, str(script), ["go"], str(tmp_path / "log"))
@@ -171,7 +172,7 @@ def test_local_processes_are_started_watched_and_ended(
     launch_utils.terminate_local_procs(started)
     launch_utils.pull_worker_log(started[0])
     assert "rank 0 go" in capsys.readouterr().out
-    assert "rank 1 go" in (tmp_path / "log" / "workerlog.1").read_text()
+    assert "rank 1 go" in (tmp_path / "log" / "workerlog.1").read_text(encoding="utf-8")
     failing = launch_utils.start_local_trainers(cluster, pod, str(script), ["fail"], str(tmp_path / "log2"))
     with pytest.raises(SystemExit):
         while launch_utils.watch_local_trainers(failing, 2):

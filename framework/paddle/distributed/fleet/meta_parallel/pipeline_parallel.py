@@ -153,7 +153,7 @@ class PipelineParallel(WrappedLayer):
             self._send(_list(output), 1, many=isinstance(output, tuple))
         return inputs, output
 
-    def _run_stage(self, inputs: Any, labels: Any, train: bool) -> Any:
+    def _run_stage(self, inputs: object, labels: object, train: bool) -> object:
         """The outputs of this stage; on the last one the loss in training."""
         output = self._layers(inputs)
         if self.is_pipeline_last_stage() and train:
@@ -166,8 +166,11 @@ class PipelineParallel(WrappedLayer):
         return output
 
     def _forward_step(
-        self, input_tensor: Any, micro_dataset: Iterator[tuple[Any, Any]], chunk_id: int | None = None
-    ) -> Any:
+        self,
+        input_tensor: object,
+        micro_dataset: Iterator[tuple[object, object]],
+        chunk_id: int | None = None,
+    ) -> object:
         """The outputs of this stage for the next micro batch, on the last one its loss. The first stage takes its input
         from `micro_dataset`, others are given it."""
         micro = next(micro_dataset)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Parameter, Tensor
@@ -53,13 +53,13 @@ class MPScale(PyLayer):
     """The Tensor over `mp_degree`; the gradient passes as it is."""
 
     @staticmethod
-    def forward(ctx: Any, *args: Any, **kwargs: Any) -> Tensor:
-        tensor, degree = args
+    def forward(ctx: object, *args: object, **kwargs: object) -> Tensor:
+        tensor, degree = cast("tuple[Tensor, int]", args)
         return tensor / degree
 
     @staticmethod
-    def backward(ctx: Any, *args: Any) -> Tensor:
-        return args[0]
+    def backward(ctx: object, *args: object) -> Tensor:
+        return cast("Tensor", args[0])
 
 
 class InnerOverlapLinear:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle._kernel.tensor import Tensor
@@ -24,7 +23,7 @@ class ClipGradForMOEByGlobalNorm(ClipGradByGlobalNorm):
     def __init__(
         self,
         clip_norm: float,
-        is_expert_param_func: Callable[[Any], bool] | None = None,
+        is_expert_param_func: Callable[[Tensor], bool] | None = None,
         moe_group: Group | None = None,
         group_name: str = "default_moe_group",
     ) -> None:
