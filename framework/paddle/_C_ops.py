@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+
 from framework.paddle import ops
+from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.kernels import find_kernel
 from framework.paddle._kernel.modules import resolver
 from framework.paddle._kernel.operators import run_operator
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn import functional as F
+from framework.paddle.nn.functional.flash_attention import flash_attention
 from framework.paddle.vision import ops as vision
 
 _operations: dict[str, Any] = ops.discover()
@@ -146,6 +152,65 @@ def multiclass_nms3(
     }
     results = run_operator("multiclass_nms3", slots, settings, {"Out": 1, "Index": 1, "NmsRoisNum": 1})
     return results["Out"][0], results["Index"][0], results["NmsRoisNum"][0]
+
+
+@operation(name="fused_linear_param_grad_add", differentiable=False)
+def _linear_gradients(
+    x: Array, dout: Array, dweight: Array | None, dbias: Array | None, wide: bool, has_bias: bool
+) -> tuple[Array, Array]:
+    rows, grads = x.reshape(-1, x.shape[-1]), dout.reshape(-1, dout.shape[-1])
+    kind = jnp.promote_types(x.dtype, jnp.float32) if wide else x.dtype
+    weight = jnp.matmul(rows.T, grads, preferred_element_type=kind)
+    bias = grads.astype(kind).sum(0)
+    return weight if dweight is None else weight + dweight, bias if dbias is None else bias + dbias
+
+
+def fused_linear_param_grad_add(
+    x: Tensor,
+    dout: Tensor,
+    dweight: Tensor | None = None,
+    dbias: Tensor | None = None,
+    multi_precision: bool = True,
+    has_bias: bool = True,
+) -> tuple[Tensor, Tensor | None]:
+    """(dweight + x' dout, dbias + the sum of dout) of a linear layer, over all axes but the last; without a bias the
+    second is None. With `multi_precision` gradients of 16 bits are added in float32."""
+    weight, bias = _linear_gradients(x, dout, dweight, dbias, multi_precision, has_bias)
+    return weight, bias if has_bias else None
+
+
+@operation(name="flash_attn_lse", differentiable=False)
+def _log_sums(query: Array, key: Array, mask: Array | None, causal: bool) -> Array:
+    scores = jnp.einsum("nqhd,nkhd->nhqk", query.astype(jnp.float32), key.astype(jnp.float32))
+    scores = scores / math.sqrt(query.shape[-1])
+    scores = scores if mask is None else scores + mask.astype(jnp.float32)
+    if causal:
+        scores = jnp.where(jnp.tri(*scores.shape[-2:], dtype=bool), scores, -jnp.inf)
+    return jax.nn.logsumexp(scores, -1)
+
+
+def flash_attn(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    fixed_seed_offset: Tensor | None = None,
+    attn_mask: Tensor | None = None,
+    dropout: float = 0.0,
+    causal: bool = False,
+    return_softmax: bool = False,
+    is_test: bool = False,
+    rng_name: str = "",
+) -> tuple[Tensor, Tensor | None, Tensor, None]:
+    """(attention [N, T, heads, D], its weights, the logarithms [N, heads, T] of the sums that they are divided by,
+    None) of [N, T, heads, D]. Dropout draws from the stream of `paddle.seed`."""
+    if attn_mask is None:
+        out, weights = flash_attention(
+            query, key, value, dropout, causal, return_softmax, training=not is_test
+        )
+    else:
+        out = F.scaled_dot_product_attention(query, key, value, attn_mask, dropout, causal, not is_test)
+        weights = None
+    return out, weights, _log_sums(query, key, attn_mask, causal), None
 
 
 def __getattr__(name: str) -> Any:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from framework.paddle import _C_ops
 from framework.paddle._kernel.kernels import find_operator
+from framework.paddle._kernel.methods import replace_value
 from framework.paddle._kernel.modules import resolver
+from framework.paddle._kernel.operators import run_operator
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.distributed.collective import all_reduce, get_group
 from framework.paddle.vision import ops as vision
@@ -75,8 +78,48 @@ def generate_proposals_v2(
     )
 
 
+_SLOTS = {  # operator -> its inputs and outputs; Paddle takes Tensors for the outputs behind the inputs, too
+    "fake_quantize_dequantize_abs_max": ("X", "Out OutScale"),
+    "fake_channel_wise_quantize_dequantize_abs_max": ("X", "Out OutScale"),
+    "quantize_linear": ("X Scale ZeroPoint", "Y"),
+    "dequantize_linear": ("X Scale ZeroPoint", "Y"),
+}
+
+
+def _by_slots(name: str) -> Callable[..., Tensor | tuple[Tensor, ...]]:
+    inputs, outputs = (names.split() for names in _SLOTS[name])
+
+    def run(*args: object) -> Tensor | tuple[Tensor, ...]:
+        """The outputs; what is passed for them gets the values, too."""
+        first = next((index for index, value in enumerate(args) if isinstance(value, str)), len(args))
+        slots = {slot: [one] for slot, one in zip(inputs, args) if isinstance(one, Tensor)}
+        results = run_operator(name, slots, _settings(args[first:]), dict.fromkeys(outputs, 1))
+        values = [results[slot][0] for slot in outputs]
+        for target, value in zip(args[len(inputs) : first], values):
+            if isinstance(target, Tensor):
+                replace_value(target, value.detach())
+        return values[0] if len(values) == 1 else tuple(values)
+
+    run.__name__ = name
+    return run
+
+
+def check_finite_and_unscale(
+    x: Sequence[Tensor], scale: Tensor, out: Sequence[Tensor], found_infinite: Tensor
+) -> tuple[Sequence[Tensor], Tensor]:
+    """As `paddle._C_ops.check_finite_and_unscale_`, with the results in `out` and `found_infinite`."""
+    copies = [one if one is target else one.clone() for one, target in zip(x, out, strict=True)]
+    results, found = _C_ops.check_finite_and_unscale_(copies, scale)
+    for target, result in zip(out, results, strict=True):
+        replace_value(target, result)
+    replace_value(found_infinite, found.reshape(found_infinite.shape).astype(found_infinite.dtype))
+    return out, found_infinite
+
+
 def __getattr__(name: str) -> Any:
     """Operators of saved programs: inputs in their order, then pairs of a setting's name and its value."""
+    if name in _SLOTS:
+        return _by_slots(name)
     kernel = None if name.startswith("__") else find_operator(name)
     return _elsewhere(name) if kernel is None else kernel
 

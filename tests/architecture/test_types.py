@@ -30,7 +30,7 @@ MOST = {
     "framework/metric": 5,
     "framework/nn": 19,
     "framework/optimizer": 2,
-    "framework/paddle": 619,
+    "framework/paddle": 617,
     "framework/text": 9,
     "framework/vision": 13,
     "framework/workflow": 16,

@@ -169,7 +169,10 @@ class _Held(Layer):
         for name, parameter in layer._parameters.items():
             self._parameters[name] = Parameter(parameter.value, trainable=parameter.trainable)
         for name, buffer in layer._buffers.items():
-            self.register_buffer(name, wrap_array(buffer), name not in layer._non_persistable)
+            self._buffers[name] = tensor = wrap_array(buffer)  # names of saved programs have dots
+            tensor.persistable = name not in layer._non_persistable
+            if not tensor.persistable:
+                self._non_persistable_buffer_names_set.add(name)
         for name, sublayer in layer._sub_layers.items():
             self.add_sublayer(name, _Held(sublayer))
 

@@ -18,10 +18,6 @@ _REASONS: tuple[tuple[str, str], ...] = (
         r"|rows|set_string_list|set_vocab)",
         "internals of Paddle's static graphs and of its tensors in several processes",
     ),
-    (
-        r"paddle\.static\.(de)?serialize_program",
-        "not yet: static.save_inference_model and load_inference_model",
-    ),
     (r"paddle\.static\.nn\.data_norm", "not yet: paddle.nn.BatchNorm1D"),
     (r"paddle\.sparse\b.*", "not yet: make it dense with to_dense(), then use paddle.nn"),
     (
@@ -35,11 +31,11 @@ _REASONS: tuple[tuple[str, str], ...] = (
     ),
     (r"paddle\.distributed\b(?!\.io$).*", "not here yet: of training on several machines, its helpers"),
     (
-        r"paddle\.static\.nn\.(StaticRNN|row_conv|multi_box_head|nce)",
+        r"paddle\.static\.nn\.(StaticRNN|row_conv|multi_box_head)",
         "works on LoD Tensors, which are gone from Paddle 3: pad the sequences and use paddle.nn",
     ),
     (
-        r"paddle\.static\.(Ipu.*|ipu_.*|npu_.*|mlu_.*|xpu_places|WeightNormParamAttr|ctr_metric_bundle|set_ipu_shard)",
+        r"paddle\.static\.(npu_.*|mlu_.*|WeightNormParamAttr|ctr_metric_bundle)",
         "for a device or a service that XLA has not",
     ),
 )

@@ -20,15 +20,17 @@ Check = Callable[[Callable[..., object], Sequence[object], Mapping[str, object]]
 
 class Mode(threading.local):
     """The switches of a thread. `routed` is true where an operation does not simply run: then `amp` may change its
-    inputs, and `recorder` takes it instead of running it. `keys` gives the random keys of a traced function, and
-    `watcher` is told of every Tensor whose value is read or set (framework/paddle/_kernel/watch.py). `check` refuses
-    calls of public functions in static mode (framework/paddle/static/argument_kinds.py), and `keep_parameter` notes
-    that a new parameter, which an initializer began, belongs to the program that is recorded, in which
-    `find_parameter` looks a name up."""
+    inputs (`amp_level` and `amp_dtype` say how), and `recorder` takes it instead of running it. `keys` gives the random
+    keys of a traced function, and `watcher` is told of every Tensor whose value is read or set
+    (framework/paddle/_kernel/watch.py). `check` refuses calls of public functions in static mode
+    (framework/paddle/static/argument_kinds.py), and `keep_parameter` notes that a new parameter, which an initializer
+    began, belongs to the program that is recorded, in which `find_parameter` looks a name up."""
 
     grad_enabled: bool = True
     routed: bool = False
     amp: Callable[[Compiled, Sequence[object]], Sequence[object]] | None = None
+    amp_level: str = "O0"
+    amp_dtype: str = "float32"
     recorder: Route | None = None
     keys: Callable[[], jax.Array] | None = None
     watcher: Watcher | None = None
@@ -46,14 +48,19 @@ def _route() -> None:
 
 
 @contextmanager
-def amp_scope(cast: Callable[[Compiled, Sequence[object]], Sequence[object]] | None) -> Iterator[None]:
+def amp_scope(
+    cast: Callable[[Compiled, Sequence[object]], Sequence[object]] | None,
+    level: str = "O0",
+    dtype: str = "float32",
+) -> Iterator[None]:
     """Within the block `cast(operation, inputs)` gives the inputs that operations see; None: as they are."""
-    before, mode.amp = mode.amp, cast
+    before = mode.amp, mode.amp_level, mode.amp_dtype
+    mode.amp, mode.amp_level, mode.amp_dtype = cast, level, dtype
     _route()
     try:
         yield
     finally:
-        mode.amp = before
+        mode.amp, mode.amp_level, mode.amp_dtype = before
         _route()
 
 

@@ -63,7 +63,23 @@ PRIVATE: dict[str, dict[str, str]] = {
         "select_input": "paddle.static.selection.select_input",
         "select_output": "paddle.static.selection.select_output",
     },
-    "paddle.base.framework": {"core": "paddle.base.core"},
+    "paddle.base.framework": {
+        "core": "paddle.base.core",
+        "Operator": "paddle.static.variable.Op",
+    },
+    "paddle.base.libpaddle": {
+        "DataType": "paddle.inference.DataType",
+        "AmpLevel": "paddle.base.core.AmpLevel",
+        "pir": "paddle.pir",
+    },
+    "paddle.nn.initializer.lazy_init": {
+        name: f"paddle.nn.initializer.{name}" for name in ("LazyInitHelper", "lazy_init_helper")
+    },
+    "paddle.io.reader": {"use_pinned_memory": "paddle.io.loader.use_pinned_memory"},
+    "paddle.base.reader": {"use_pinned_memory": "paddle.io.loader.use_pinned_memory"},
+    "paddle.nn.layer.transformer": {"tensor": "paddle.tensor"},
+    "paddle.utils": {"to_sequence": "paddle.utils.structure.to_sequence"},
+    "paddle.utils.layers_utils": {"to_sequence": "paddle.utils.structure.to_sequence"},
     "paddle.static.nn.sequence_lod": {"sequence_mask": "paddle.nn.functional.sequence_mask"},
     "paddle.io.dataloader.collate": {
         "default_collate_fn": "paddle.io.default_collate_fn",
@@ -138,7 +154,8 @@ PRIVATE: dict[str, dict[str, str]] = {
     },
     "paddle.static.nn.common": {"deformable_conv": "paddle.static.nn.deformable_conv"},
     "paddle.base.unique_name": {
-        "dygraph_parameter_name_checker": "paddle.utils.unique_name.dygraph_parameter_name_checker"
+        "UniqueNameGenerator": "paddle.utils.unique_name.UniqueNameGenerator",
+        "dygraph_parameter_name_checker": "paddle.utils.unique_name.dygraph_parameter_name_checker",
     },
     "paddle.base": {"DatasetFactory": "paddle.base.dataset.DatasetFactory"},
     "paddle.utils.cpp_extension.cpp_extension": {"CUDA_HOME": "paddle.utils.cpp_extension.CUDA_HOME"},
@@ -158,6 +175,12 @@ PRIVATE: dict[str, dict[str, str]] = {
     },
     "paddle.distributed.communication.reduce": {"_get_reduce_op": f"{_COLLECTIVE}._get_reduce_op"},
     "paddle.distributed.fleet": {"auto": "paddle.distributed.auto_parallel"},
+    "paddle.distributed.fleet.meta_parallel.parallel_layers.random": {
+        "get_rng_state_tracker": "paddle.distributed.fleet.layers.mpu.random.get_rng_state_tracker"
+    },
+    "paddle.distributed.communication.batch_isend_irecv": {
+        name: f"paddle.distributed.point_to_point.{name}" for name in ("P2POp", "batch_isend_irecv")
+    },
     f"{_OPTIMIZERS}.dygraph_sharding_optimizer": {
         "DygraphShardingOptimizerV2": f"{_OPTIMIZERS}.DygraphShardingOptimizerV2"
     },

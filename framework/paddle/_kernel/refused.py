@@ -59,6 +59,14 @@ _SOURCE = "source is converted in its own way here: StaticFunction.code shows th
 _PROGRAMS = (
     "a compiled function is one program of XLA for each kind of arguments: StaticFunction.concrete_programs()"
 )
+_ALONE = (
+    "arrays here do not share memory, and gradients travel together as they are: "
+    "paddle.distributed.sharding.group_sharded_parallel"
+)
+_MESH = (
+    "XLA divides what is compiled by where its arrays lie, and paddle.distributed.shard_tensor places them"
+)
+_DEVICES = "for a device that XLA has not"
 _SERVERS = "there are no parameter servers: tables lie in the workers (paddle.distributed.fleet)"
 # Module -> its names -> what to do.
 _ROWS: tuple[tuple[str, tuple[str, ...], str], ...] = (
@@ -98,6 +106,26 @@ _ROWS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("paddle.base.framework", ("IrGraph",), _GRAPH),
     ("paddle.base.framework", ("OpProtoHolder", "canonicalize_attrs"), _RECORDED),
     ("paddle.base.core", ("get_grad_op_desc",), _RECORDED),
+    ("paddle.base.core", ("set_eval_frame",), _BYTE_CODE),
+    ("paddle.distributed.auto_parallel.static.dist_context", ("get_default_distributed_context",), _MESH),
+    ("paddle.distributed.auto_parallel.static.dist_op", ("DistributedOperator",), _MESH),
+    ("paddle.distributed.fleet.utils.tensor_fusion_helper", ("fused_parameters",), _ALONE),
+    (
+        "paddle.incubate.distributed.utils.io",
+        ("save_for_auto_inference",),
+        "paddle.jit.save writes a model with whole parameters, which every engine runs",
+    ),
+    (
+        "paddle.incubate.distributed.models.moe",
+        ("MoELayer",),
+        "experts that lie in several processes: a gate and experts of paddle.nn, or a model of the core that has them",
+    ),
+    (
+        "paddle.static",
+        ("IpuCompiledProgram", "IpuStrategy", "ipu_shard_guard", "set_ipu_shard", "xpu_places"),
+        _DEVICES,
+    ),
+    ("paddle.inference", ("XpuConfig",), _DEVICES),
     (
         "paddle.base.reader",
         ("CleanupFuncRegistrar", "_cleanup", "multiprocess_queue_set", "_reader_process_loop"),
@@ -124,7 +152,7 @@ _ROWS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("paddle.base.core", ("Graph", "PassVersionChecker"), _GRAPH),
     (
         "paddle.pir",
-        ("Value", "OpResult", "Program"),
+        ("Value", "OpResult", "Program", "Block"),
         "programs here are recorded operations: paddle.static.Program",
     ),
     ("paddle.decomposition", ("decompose",), _PRIMITIVES),
@@ -142,13 +170,15 @@ _ROWS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "paddle.distributed.fleet.meta_parallel.sharding.group_sharded_storage",
         ("GradStorage", "ParamStorage", "InternalStorage"),
-        "arrays here do not share memory, and gradients travel together as they are: "
-        "paddle.distributed.sharding.group_sharded_parallel",
+        _ALONE,
     ),
     ("paddle.utils.cpp_extension", ("BuildExtension", "load_op_meta_info_and_register_op"), _CPP),
     (
         "paddle.utils.cpp_extension.extension_utils",
-        ("_import_module_from_library", "_jit_compile", "load_op_meta_info_and_register_op"),
+        (
+            *("_import_module_from_library", "_jit_compile", "load_op_meta_info_and_register_op"),
+            "_custom_api_content",
+        ),
         _CPP,
     ),
     ("paddle.utils.cpp_extension.cpp_extension", ("BuildExtension",), _CPP),

@@ -144,7 +144,7 @@ def auto_cast(
             (own | black) - white,
             level == "O1" or use_promote,
         )
-    with amp_scope(watched(policy)):
+    with amp_scope(watched(policy), level, dtype):
         yield
 
 

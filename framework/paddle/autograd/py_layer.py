@@ -72,7 +72,7 @@ class PyLayer(PyLayerContext):
         """Run `forward`; `backward` runs in its place when gradients are computed."""
         ctx = cls()
         slots = [a for a in (*args, *kwargs.values()) if _holds_tensors(a)]
-        with no_grad():  # type: ignore[union-attr]
+        with no_grad():
             outputs = cls.forward(ctx, *args, **kwargs)
         returned = outputs if isinstance(outputs, tuple | list) else [outputs]
         if not any(isinstance(one, Tensor) for one in returned):

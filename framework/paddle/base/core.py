@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from enum import IntEnum
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import jax
@@ -78,8 +79,36 @@ def _scale(
     return result if trace_backward else result.detach()
 
 
+class AmpLevel(IntEnum):
+    """How `auto_cast` casts the inputs of operations."""
+
+    O0 = 0
+    O1 = 1
+    O2 = 2
+    O3 = 3
+    OD = 4
+
+
+class _Operations:
+    """Operations by the names of Paddle's kernels, and by those of older programs."""
+
+    @property
+    def legacy(self) -> ModuleType:
+        """`paddle._legacy_C_ops`."""
+        from framework.paddle import _legacy_C_ops
+
+        return _legacy_C_ops
+
+    def __getattr__(self, name: str) -> object:
+        from framework.paddle import _C_ops
+
+        return getattr(_C_ops, name)
+
+
 class eager:
     """Where Paddle keeps the class of its Tensors."""
+
+    ops = _Operations()
 
     Tensor = _EagerTensor
     scale = staticmethod(_scale)
@@ -93,6 +122,16 @@ def default_cpu_generator() -> Generator:
 
 
 def default_cuda_generator(device_id: int = 0) -> Generator:
+    """As `default_cpu_generator`: keys are not drawn on a device."""
+    return default_generator
+
+
+def default_xpu_generator(device_id: int = 0) -> Generator:
+    """As `default_cpu_generator`: keys are not drawn on a device."""
+    return default_generator
+
+
+def default_custom_device_generator(place: Place) -> Generator:
     """As `default_cpu_generator`: keys are not drawn on a device."""
     return default_generator
 

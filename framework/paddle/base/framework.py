@@ -16,6 +16,7 @@ from framework.paddle._kernel.scalar import wrap_as_scalars as wrap_as_scalars
 from framework.paddle._kernel.signatures import Signature, signatures
 from framework.paddle._kernel.tensor import Parameter as Parameter
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
+from framework.paddle.base.dygraph.tracer import Tracer
 from framework.paddle.device import places, set_device
 from framework.paddle.static.program import Block as Block
 from framework.paddle.static.program import Program as Program
@@ -86,9 +87,9 @@ def _dygraph_place_guard(place: places.Place) -> Iterator[None]:
     yield
 
 
-def _dygraph_tracer() -> object | None:
-    """Something in dynamic mode, None in static mode; nothing can be asked of it."""
-    return object() if in_dynamic_mode() else None
+def _dygraph_tracer() -> Tracer | None:
+    """What says how operations run, in dynamic mode; None in static mode."""
+    return Tracer() if in_dynamic_mode() else None
 
 
 @contextlib.contextmanager

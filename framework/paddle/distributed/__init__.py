@@ -67,6 +67,8 @@ from framework.paddle.distributed.mesh import shard_tensor as shard_tensor
 from framework.paddle.distributed.parallel import DataParallel as DataParallel
 from framework.paddle.distributed.parallel import ParallelMode as ParallelMode
 from framework.paddle.distributed.parallel import spawn as spawn
+from framework.paddle.distributed.point_to_point import P2POp as P2POp
+from framework.paddle.distributed.point_to_point import batch_isend_irecv as batch_isend_irecv
 
 _STATE_FILE = "0_0.distcp.pdparams"
 _PROGRAMS = ("DistAttr", "Strategy", "to_static", "split")

@@ -142,7 +142,7 @@ def _done(sync_op: bool) -> Task | None:
 
 
 def _set(target: Tensor, value: jax.Array) -> None:
-    with no_grad():  # type: ignore[union-attr]
+    with no_grad():
         replace_value(target, wrap(value))
 
 

@@ -246,4 +246,16 @@ class _Worker:
         self.pool.shutdown(wait=False, cancel_futures=True)
 
 
+_pinned: dict[str, bool | None] = {"memory": None}
+
+
+def use_pinned_memory(*args: bool) -> bool | None:
+    """Whether batches are to lie in pinned memory, as the last call with an argument said; XLA copies them in its own
+    way."""
+    if not args:
+        return _pinned["memory"]
+    (_pinned["memory"],) = args
+    return None
+
+
 __all__ = ["DataLoader", "WorkerInfo", "default_collate_fn", "default_convert_fn", "get_worker_info"]

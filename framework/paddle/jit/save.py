@@ -28,6 +28,7 @@ from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.tape import no_grad
 from framework.paddle._kernel.tensor import Parameter, Tensor, wrap
 from framework.paddle._kernel.x64 import x64
+from framework.paddle.jit.paddle_files import PaddleProgramLayer, find_files
 from framework.paddle.jit.program import _Result, _Run, trace
 from framework.paddle.jit.recording import Slot
 from framework.paddle.jit.save_hooks import call_save_hooks
@@ -148,7 +149,7 @@ def _in_eval_mode(
     for sub, _ in modes:
         object.__setattr__(sub, "training", False)
     try:
-        with no_grad():  # type: ignore[union-attr]
+        with no_grad():
             if not guessed:
                 return _write_free(write, layer, call, specs)
             try:
@@ -472,13 +473,15 @@ class TranslatedLayer(Layer):
         return [InputSpec(shape, dtype, name) for name, dtype, shape in self._description.inputs]
 
 
-def load(path: str | Path, **configs: object) -> TranslatedLayer:
-    """Load what `save` (or static.save_inference_model) wrote, as a layer.
+def load(path: str | Path, **configs: object) -> TranslatedLayer | PaddleProgramLayer:
+    """Load what `save` (or static.save_inference_model) wrote, here or in Paddle, as a layer.
 
     Raises:
         FormatError: no such artifact, or a damaged one. InputError: an artifact that something else wrote.
     """
     folder = _folder(path)
+    if not folder.is_dir() and (files := find_files(folder)) is not None:
+        return PaddleProgramLayer(*files)
     artifact = load_artifact(folder)
     if _TRAINING not in artifact.files or "paddle" not in artifact.config:
         raise InputError(

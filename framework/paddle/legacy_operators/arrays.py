@@ -46,29 +46,48 @@ def _data_norm(a: Operands) -> Outputs:
     return {"Y": y, "Means": means, "Scales": scales}
 
 
+@operator("cvm")
+def _cvm(a: Operands) -> Outputs:
+    """Rows [N, 2 + D] that begin with counts of shows and clicks: log(shows + 1) and log(clicks + 1) - log(shows + 1)
+    in their place, or rows without them. The gradient of the counts is what CVM [N, 2] has."""
+    x, counts = a.array("X"), a.array("CVM")
+    use = a.attr("use_cvm", True)
+
+    @jax.custom_vjp
+    def compute(x: jax.Array) -> jax.Array:
+        shows = jnp.log(x[:, :1] + 1)
+        return jnp.concatenate([shows, jnp.log(x[:, 1:2] + 1) - shows, x[:, 2:]], 1) if use else x[:, 2:]
+
+    def go_back(_: None, gradient: jax.Array) -> tuple[jax.Array]:
+        rest = gradient[:, 2:] if use else gradient
+        return (jnp.concatenate([counts.astype(gradient.dtype), rest], 1),)
+
+    compute.defvjp(lambda x: (compute(x), None), go_back)
+    return {"Y": compute(x)}
+
+
 @operator("nce")
 def _nce(a: Operands) -> Outputs:
     """The loss of telling true classes from sampled ones. Source: Gutmann and Hyvärinen 2010."""
-    x, label, classes = a.array("Input"), a.host("Label"), a.attr("num_total_classes", 1)
+    x, label, classes = a.array("Input"), a.array("Label"), a.attr("num_total_classes", 1)
     label = label.reshape(len(x), -1)
     count = a.attr("num_neg_samples", 10)
     custom = a.attr("custom_neg_classes", cast("list[int]", []))
     sampler = a.attr("sampler", 0)
     ranks = np.arange(classes)
-    share = (
-        np.log((ranks + 2) / (ranks + 1)) / np.log(classes + 1)
-        if sampler == 1
-        else np.full(classes, 1 / classes)
-    )
-    share = a.host("CustomDistProbs") if sampler == 2 else share
-    drawn = jax.random.choice(_key(a), classes, (len(x), count), p=jnp.asarray(share / share.sum()))
-    negatives = np.tile(custom, (len(x), 1)) if custom else np.asarray(drawn)
-    samples = np.concatenate([label, negatives], 1).astype(np.int64)
+    share = jnp.full(classes, 1 / classes)
+    if sampler == 1:  # Paddle draws all classes but the last one
+        share = jnp.asarray(np.log((ranks + 2) / (ranks + 1)) / np.log(classes))
+    share = a.array("CustomDistProbs") if sampler == 2 else share
+    chances = share * (ranks < classes - 1) if sampler == 1 else share
+    drawn = jax.random.choice(_key(a), classes, (len(x), count), p=chances / chances.sum())
+    negatives = jnp.tile(jnp.asarray(custom), (len(x), 1)) if custom else drawn
+    samples = jnp.concatenate([label, negatives.astype(label.dtype)], 1)
     logits = jnp.einsum("nd,nsd->ns", x, a.array("Weight")[samples])
     bias, weight = a.get("Bias"), a.get("SampleWeight")
     logits = logits if bias is None else logits + bias.ravel()[samples]
     output = jax.nn.sigmoid(logits)
-    noise = jnp.asarray(share, x.dtype)[samples] * count
+    noise = share.astype(x.dtype)[samples] * count
     true = np.arange(samples.shape[1]) < label.shape[1]
     cost = -jnp.log(jnp.where(true, output, noise) / (output + noise)).sum(1)
     cost = cost if weight is None else cost * weight.ravel()

@@ -67,16 +67,34 @@ def _clipped(grads: Arrays, clip: ClipGradBase, need_clip: tuple[bool, ...]) -> 
     return tuple(clip.arrays(grads, need_clip))
 
 
-_half_norms = {"allowed": False}
+_norm_types = {"pure_fp16": False, "mp_type": False}
+
+
+def _exchange_norm_type(name: str, args: tuple[bool, ...]) -> bool:
+    before = _norm_types[name]
+    if args:
+        (_norm_types[name],) = args
+    return before
 
 
 def _allow_pure_fp16_global_norm_clip(*args: bool) -> bool:
     """Whether norms of float16 gradients may be taken in float16; with an argument, record it and give what it was.
     They are taken in float32 here all the same."""
-    before = _half_norms["allowed"]
-    if args:
-        (_half_norms["allowed"],) = args
-    return before
+    return _exchange_norm_type("pure_fp16", args)
+
+
+def _clip_by_global_norm_using_mp_type(*args: bool) -> bool:
+    """Whether norms are taken in float32, as they are here in any case; with an argument, record it and give what it
+    was."""
+    return _exchange_norm_type("mp_type", args)
+
+
+def _squared_l2_norm(x: Tensor) -> Tensor:
+    """The sum of squares [1], of 16 bits in float32 where `_clip_by_global_norm_using_mp_type` is on."""
+    from framework.paddle._kernel.layer_kernels import squared_l2_norm  # stands above this module
+
+    wide = _norm_types["mp_type"] and x.dtype.name in ("float16", "bfloat16")
+    return squared_l2_norm(x.astype("float32") if wide else x)
 
 
 class ClipGradByValue(ClipGradBase):

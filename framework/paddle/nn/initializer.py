@@ -195,6 +195,19 @@ class LazyGuard:
         state.lazy_parameters = self._before.pop()
 
 
+class LazyInitHelper:
+    """Whether parameters are made without values now."""
+
+    @property
+    def _state(self) -> bool:
+        return state.lazy_parameters
+
+
+def lazy_init_helper() -> LazyInitHelper:
+    """What says whether a LazyGuard is entered."""
+    return LazyInitHelper()
+
+
 def begin(param: Any, initializer: Any) -> None:
     """Give a new parameter its first values, or in a LazyGuard the means to get them later."""
     if not state.lazy_parameters:

@@ -20,6 +20,7 @@ from framework.paddle.static.executor import CompiledProgram as CompiledProgram
 from framework.paddle.static.executor import ExecutionStrategy as ExecutionStrategy
 from framework.paddle.static.executor import Executor as Executor
 from framework.paddle.static.io import deserialize_persistables as deserialize_persistables
+from framework.paddle.static.io import deserialize_program as deserialize_program
 from framework.paddle.static.io import load as load
 from framework.paddle.static.io import load_from_file as load_from_file
 from framework.paddle.static.io import load_inference_model as load_inference_model
@@ -29,6 +30,7 @@ from framework.paddle.static.io import save as save
 from framework.paddle.static.io import save_inference_model as save_inference_model
 from framework.paddle.static.io import save_to_file as save_to_file
 from framework.paddle.static.io import serialize_persistables as serialize_persistables
+from framework.paddle.static.io import serialize_program as serialize_program
 from framework.paddle.static.io import set_program_state as set_program_state
 from framework.paddle.static.metric import auc as auc
 from framework.paddle.static.program import Program as Program

@@ -18,10 +18,12 @@ from framework.interop.weights.pdparams import read_tensor
 from framework.paddle._kernel.mode import mode, recorder_scope
 from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle._kernel.tensor import Tensor
-from framework.paddle.jit.save import TranslatedLayer, _exported, _folder, _write_free
+from framework.paddle.jit.paddle_files import PaddleProgramLayer, find_files
+from framework.paddle.jit.save import _exported, _folder, _write_free
 from framework.paddle.jit.save import load as load_layer
 from framework.paddle.jit.spec import InputSpec
 from framework.paddle.static.deferred import free_settings_of
+from framework.paddle.static.descriptions import OpDesc
 from framework.paddle.static.executor import CompiledProgram, Executor
 from framework.paddle.static.program import (
     Op,
@@ -32,6 +34,8 @@ from framework.paddle.static.program import (
     default_main_program,
     program_guard,
 )
+from framework.paddle.static.program_description import ProgramDesc
+from framework.paddle.static.program_file import program_file
 from framework.paddle.static.variable import replay_all, value_of
 
 if TYPE_CHECKING:
@@ -99,12 +103,25 @@ def save_inference_model(
         mode.watcher = watcher
 
 
-def load_inference_model(path_prefix: str, executor: Executor, **kwargs: object) -> list[Any]:
-    """[program, names of the inputs, variables to fetch] of what `save_inference_model` or `jit.save` wrote."""
+def load_inference_model(
+    path_prefix: str | None, executor: Executor, **kwargs: str | bytes | None
+) -> list[Any]:
+    """[program, names of the inputs, variables to fetch] of what `save_inference_model` or `jit.save` wrote, here or in
+    Paddle.
+
+    Args:
+        kwargs: `model_filename` and `params_filename`: the names of Paddle's files in the folder `path_prefix`, or
+            without `path_prefix` their bytes.
+
+    Raises:
+        ValueError: no path, and no bytes.
+        FormatError: no such model, or one that is damaged or has operators that are not known.
+    """
+    source = _paddle_sources(path_prefix, kwargs.get("model_filename"), kwargs.get("params_filename"))
     watcher, mode.watcher = mode.watcher, None
     try:
         with recorder_scope(None):
-            layer: TranslatedLayer = load_layer(path_prefix)
+            layer = load_layer(str(path_prefix)) if source is None else PaddleProgramLayer(*source)
     finally:
         mode.watcher = watcher
     program = Program()
@@ -112,7 +129,28 @@ def load_inference_model(path_prefix: str, executor: Executor, **kwargs: object)
     with program_guard(program), _recording():
         inputs: list[Variable] = [declare(str(s.name), s.shape, s.dtype) for s in specs]
         out = layer(*inputs)
-    return [program, [str(s.name) for s in specs], [t for t in _as_list(out) if isinstance(t, Tensor)]]
+    fetches = [t for t in _as_list(out) if isinstance(t, Tensor)]
+    if isinstance(layer, PaddleProgramLayer):
+        for variable, name in zip(fetches, layer.output_names, strict=True):
+            variable.name = name
+    return [program, [str(s.name) for s in specs], fetches]
+
+
+def _paddle_sources(
+    prefix: str | None, model: str | bytes | None, parameters: str | bytes | None
+) -> tuple[Source | Path, Source | Path | None] | None:
+    """Paddle's two files, or their bytes; None: a folder that was written here. Raises: ValueError: see above."""
+    if prefix is None:
+        if not isinstance(model, bytes):
+            raise ValueError(
+                "without path_prefix, model_filename and params_filename are the bytes of the program and of its "
+                f"parameters; received {type(model).__name__}"
+            )
+        values = Source("params_filename", memoryview(parameters)) if isinstance(parameters, bytes) else None
+        return Source("model_filename", memoryview(model)), values
+    if model is not None:
+        return Path(prefix) / str(model), Path(prefix) / str(parameters) if parameters is not None else None
+    return None if Path(prefix).is_dir() else find_files(prefix)
 
 
 def _recording() -> AbstractContextManager[None]:
@@ -207,6 +245,43 @@ def deserialize_persistables(program: Program, data: bytes | None, executor: Exe
         )
         return
     load_vars(executor, None, program, predicate=is_persistable, filename=data)
+
+
+def serialize_program(
+    feed_vars: Variable | Sequence[Variable], fetch_vars: Variable | Sequence[Variable], **kwargs: Program
+) -> bytes:
+    """What computes `fetch_vars` of the current program, or of `program`, as the bytes of a `.pdmodel`, which says what
+    is fed and fetched."""
+    program = kwargs.get("program") or default_main_program()
+    description = ProgramDesc()
+    description.parse_from_string(_serialize_program(normalize_program(program, feed_vars, fetch_vars)))
+    block = description.block(0)
+    for name, kind in (("feed", "FEED_MINIBATCH"), ("fetch", "FETCH_LIST")):
+        ends = block.var(name)
+        ends.set_type(f"VarType.{kind}")
+        ends.set_persistable(True)
+    for column, variable in enumerate(_as_list(feed_vars)):
+        _add_end(block._insert_op(column), "feed", "feed", variable.name, column)
+    for column, variable in enumerate(_as_list(fetch_vars)):
+        _add_end(block.append_op(), "fetch", variable.name, "fetch", column)
+    return description.serialize_to_string()
+
+
+def _add_end(operator: OpDesc, kind: str, source: str, target: str, column: int) -> None:
+    operator.set_type(kind)
+    operator.set_input("X", [source])
+    operator.set_output("Out", [target])
+    operator._set_attr("col", column)
+
+
+def _serialize_program(program: Program) -> bytes:
+    """A program as the bytes of a `.pdmodel`."""
+    return program_file(program)
+
+
+def deserialize_program(data: bytes) -> Program:
+    """The program that the bytes of a `.pdmodel` describe, see `Program.parse_from_string`."""
+    return Program.parse_from_string(data)
 
 
 def save_to_file(path: str, content: bytes) -> None:

@@ -21,6 +21,8 @@ from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn import functional
 from framework.paddle.nn.functional.layout import edges
 from framework.paddle.nn.param_attr import AttrLike
+from framework.paddle.static.click_layers import continuous_value_model as continuous_value_model
+from framework.paddle.static.click_layers import nce as nce
 from framework.paddle.static.control import case as case
 from framework.paddle.static.control import cond as cond
 from framework.paddle.static.control import switch_case as switch_case

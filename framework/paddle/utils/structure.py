@@ -11,6 +11,11 @@ def is_sequence(seq: object) -> bool:
     return isinstance(seq, list | tuple | dict)
 
 
+def to_sequence(nest: object) -> object:
+    """The list, tuple or dict; of something else the list of it."""
+    return nest if is_sequence(nest) else [nest]
+
+
 def _ordered(nest: Any) -> Iterable[object]:
     if isinstance(nest, dict):
         return (nest[key] for key in sorted(nest))

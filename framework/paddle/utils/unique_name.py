@@ -23,6 +23,19 @@ def generate_with_ignorable_key(key: str) -> str:
     return generate(key)
 
 
+class UniqueNameGenerator:
+    """Names with counters of its own: `prefix`, the key and how often it was asked for."""
+
+    def __init__(self, prefix: str | None = None) -> None:
+        self.ids: Counters = defaultdict(int)
+        self.prefix = prefix or ""
+
+    def __call__(self, key: str) -> str:
+        number = self.ids[key]
+        self.ids[key] += 1
+        return f"{self.prefix}{key}_{number}"
+
+
 @contextlib.contextmanager
 def layer_scope(kind: str, name: str | None = None) -> Iterator[str]:
     """Within the block parameters and results are called after one layer: `name`, or `kind` with a number."""

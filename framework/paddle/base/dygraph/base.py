@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
 
@@ -84,5 +84,18 @@ class _ModeSettings:
 
 
 global_var = _ModeSettings()
+
+
+@contextmanager
+def _to_static_mode_guard_(is_to_static: bool = True) -> Iterator[None]:
+    """Accepted: whether a function is being compiled is what `to_static` does."""
+    yield
+
+
+@contextmanager
+def param_guard(parameters: Mapping[str, object]) -> Iterator[None]:
+    """Accepted: layers read the same parameters while they are compiled."""
+    yield
+
 
 _complete(__name__)

@@ -18,6 +18,7 @@ from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.autograd.recompute import recompute as _recompute
 from framework.paddle.distributed import mesh as _mesh
+from framework.paddle.distributed.auto_parallel.random import parallel_manual_seed as parallel_manual_seed
 from framework.paddle.distributed.auto_parallel.strategy import Strategy as Strategy
 from framework.paddle.distributed.mesh import ProcessMesh, Replicate, Shard
 

@@ -92,4 +92,9 @@ def _weights(query: Tensor, key: Tensor, causal: bool) -> Tensor:
     return paddle.nn.functional.softmax(scores, axis=-1)
 
 
+def _select_sdp(head_dim: int) -> str:
+    """ "math": the kernel of `scaled_dot_product_attention`, whatever `sdp_kernel` allows."""
+    return "math"
+
+
 _complete(__name__)

@@ -88,6 +88,8 @@ class Layer:
                 outputs = changed
         return outputs
 
+    _dygraph_call_func = __call__
+
     def backward(self, *inputs: object) -> None:
         raise ValueError("a Layer has no backward: call backward() of the loss")
 
@@ -353,8 +355,19 @@ class Layer:
 
     def to(self: Self, device: object = None, dtype: object = None, blocking: bool | None = None) -> Self:
         """Cast floating-point parameters and buffers; the device is where jax put them."""
+        return self._to_impl(device, dtype, blocking)
+
+    def _to_impl(
+        self: Self,
+        device: object = None,
+        dtype: object = None,
+        blocking: bool | None = None,
+        include_sublayers: bool = True,
+        floating_only: bool = False,
+    ) -> Self:
+        """`to`, by the name that packages override and call."""
         if dtype is not None:
-            self.__cast(dtype, None)
+            self.__cast(dtype, None, include_sublayers)
         return self
 
     def astype(self: Self, dtype: object = None) -> Self:
@@ -371,10 +384,10 @@ class Layer:
     def bfloat16(self: Self, excluded_layers: Excluded = None) -> Self:
         return self.__cast("bfloat16", excluded_layers)
 
-    def __cast(self: Self, dtype: object, excluded: Excluded) -> Self:
+    def __cast(self: Self, dtype: object, excluded: Excluded, deep: bool = True) -> Self:
         kind = types.to_numpy(dtype)
         left_out = tuple(excluded) if isinstance(excluded, list | tuple) else (excluded,) if excluded else ()
-        for layer in self.sublayers(include_self=True):
+        for layer in self.sublayers(include_self=True) if deep else [self]:
             if left_out and isinstance(layer, left_out):
                 continue
             object.__setattr__(layer, "_dtype", types.of_numpy(kind).name)

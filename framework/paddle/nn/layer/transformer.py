@@ -16,6 +16,7 @@ from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.arguments import DTypeLike
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.errors import AssertedError
+from framework.paddle._kernel.modules import complete as _complete
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn import functional as F
 from framework.paddle.nn.common import Linear
@@ -240,3 +241,6 @@ class Transformer(blocks.EncoderDecoder, Layer):
     def generate_square_subsequent_mask(self, length: int) -> Tensor:
         """[length, length]: 0 where a step may look, -inf at later ones."""
         return _subsequent(length, types.get_default_dtype())
+
+
+_complete(__name__)

@@ -461,3 +461,92 @@ def test_methods_and_images_by_the_modules_that_paddle_keeps_them_in() -> None:
     image = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
     cv2 = importlib.import_module("framework.paddle.vision.transforms.functional_cv2")
     np.testing.assert_array_equal(cv2.hflip(image), image[:, ::-1])
+
+
+def test_the_tracer_says_how_operations_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    core, frame = imported("paddle.base.core"), imported("paddle.base.framework")
+    tracer = frame._dygraph_tracer()
+    assert tracer._amp_level == core.AmpLevel.O0 and tracer._amp_dtype == "float32" and tracer._has_grad
+    with paddle.no_grad():
+        assert not tracer._has_grad
+    monkeypatch.setattr(imported("paddle.amp.casting"), "available", lambda: True)
+    with paddle.amp.auto_cast(level="O2", dtype="bfloat16"):
+        assert (tracer._amp_level, tracer._amp_dtype) == (core.AmpLevel.O2, "bfloat16")
+    assert tracer._amp_level == 0 and int(core.AmpLevel.OD) == 4
+    assert not hasattr(core.eager.ops.legacy, "fused_gemm_epilogue") and hasattr(core.eager.ops, "matmul")
+
+
+def test_the_range_of_steps_that_is_measured_ends_the_program() -> None:
+    steps = imported("paddle.profiler.utils")
+    seen = []
+    with pytest.raises(SystemExit):
+        for step in range(5):
+            with steps.job_schedule_profiler_range(step, 1, 3) as inside:
+                seen.append(inside)
+    assert seen == [False, True, True]
+    with steps.job_schedule_profiler_range(2, 1, 3, False) as inside:
+        assert inside
+    with steps._nvprof_range(0, -1, -1) as nothing:
+        assert nothing is None
+
+
+def test_kernels_of_linear_layers_and_attention() -> None:
+    kernels, legacy = imported("paddle._C_ops"), imported("paddle._legacy_C_ops")
+    x, dout = paddle.to_tensor([[[1.0, 2.0], [3.0, 4.0]]]), paddle.to_tensor([[[1.0], [2.0]]])
+    weight, bias = kernels.fused_linear_param_grad_add(x, dout, None, None, True, True)
+    assert weight.tolist() == [[7.0], [10.0]] and bias.tolist() == [3.0]
+    more, none = kernels.fused_linear_param_grad_add(x, dout, weight, None, False, False)
+    assert more.tolist() == [[14.0], [20.0]] and none is None
+    q = paddle.to_tensor(np.arange(8, dtype="float32").reshape(1, 2, 2, 2) / 8)
+    out, weights, sums, _ = kernels.flash_attn(q, q, q, None, None, 0.0, True, True, True, "")
+    scores = np.einsum("nqhd,nkhd->nhqk", q.numpy(), q.numpy()) / np.sqrt(2)
+    scores[..., 0, 1] = -np.inf
+    np.testing.assert_allclose(sums.numpy(), np.log(np.exp(scores).sum(-1)), rtol=1e-6)
+    np.testing.assert_allclose(np.exp(scores - sums.numpy()[..., None]), weights.numpy(), rtol=1e-5)
+    np.testing.assert_allclose(out.numpy()[0, 0], q.numpy()[0, 0])
+    masked = kernels.flash_attn(q, q, q, None, paddle.zeros([1, 1, 2, 2]), 0.0, False, False, True, "")[0]
+    np.testing.assert_allclose(
+        masked.numpy(), paddle.nn.functional.scaled_dot_product_attention(q, q, q).numpy(), rtol=1e-6
+    )
+    rows = paddle.to_tensor([[1.0, -3.0], [0.5, 0.25]])
+    out, scale = paddle.empty([2, 2]), paddle.empty([2])
+    result, scales = legacy.fake_channel_wise_quantize_dequantize_abs_max(
+        rows, out, scale, "bit_length", 8, "quant_axis", 0
+    )
+    np.testing.assert_allclose(result.numpy(), [[127 / 127 * 42 / 42, -3.0], [0.5, 0.25197]], atol=9e-3)
+    assert scales.tolist() == scale.tolist() == [3.0, 0.5] and out.tolist() == result.tolist()
+    found = paddle.to_tensor([False])
+    gradient = paddle.to_tensor([8.0])
+    legacy.check_finite_and_unscale([gradient], paddle.to_tensor([4.0]), [gradient], found)
+    assert gradient.tolist() == [2.0] and found.tolist() == [False]
+
+
+def test_names_that_packages_look_up() -> None:
+    names = imported("paddle.base.unique_name").UniqueNameGenerator("p_")
+    assert [names("a"), names("a"), names("b")] == ["p_a_0", "p_a_1", "p_b_0"]
+    lazy = imported("paddle.nn.initializer.lazy_init").lazy_init_helper
+    assert not lazy()._state
+    with paddle.LazyGuard():
+        assert lazy()._state
+    pinned = imported("paddle.io.reader").use_pinned_memory
+    pinned(False)
+    assert pinned() is False
+    assert paddle.utils.to_sequence(3) == [3] and paddle.utils.to_sequence((1,)) == (1,)
+    assert imported("paddle.nn.layer.transformer").tensor.reshape(paddle.ones([2, 2]), [4]).shape == [4]
+    assert imported("paddle.nn.functional.flash_attention")._select_sdp(64) == "math"
+    clip = imported("paddle.nn.clip")
+    assert clip._squared_l2_norm(paddle.to_tensor([1.0, 2.0])).item() == 5
+    assert not clip._clip_by_global_norm_using_mp_type(True) and clip._clip_by_global_norm_using_mp_type(
+        False
+    )
+    layer = paddle.nn.Sequential(paddle.nn.Linear(1, 1))
+    assert layer._to_impl(dtype="float64", include_sublayers=False)[0].weight.dtype == paddle.float32
+    assert layer._to_impl(dtype="float64")[0].weight.dtype == paddle.float64
+    for module, name in (
+        ("paddle.static", "IpuStrategy"),
+        ("paddle.inference", "XpuConfig"),
+        ("paddle.pir", "Block"),
+        ("paddle.incubate.distributed.models.moe", "MoELayer"),
+    ):
+        with pytest.raises(ForeignNameError):
+            getattr(imported(module), name)()

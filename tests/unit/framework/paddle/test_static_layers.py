@@ -121,3 +121,45 @@ def test_batch_and_channels_have_no_padding() -> None:
         with pytest.raises(ValueError, match="padding is of spatial axes alone"):
             F.max_pool2d(x, 2, padding=padding)
     assert F.conv2d(x, weight, padding=[[0, 0], [0, 0], [1, 1], [0, 2]]).shape == [1, 2, 4, 4]
+
+
+def test_true_classes_are_told_from_sampled_ones() -> None:
+    """The values of paddlepaddle 2.6.2 with a sampler that draws the class 3 alone."""
+    x = np.random.RandomState(0).randn(6, 4).astype("float32")
+    labels = np.array([[1, 4], [4, 2], [2, 2], [0, 1], [1, 0], [3, 3]], np.int64)
+    rows, true = static.data("x", [None, 4]), static.data("y", [None, 2], "int64")
+    constant = paddle.nn.initializer.Constant
+    weight, bias = (paddle.ParamAttr(initializer=constant(value)) for value in (0.1, -0.2))
+    cost = static.nn.nce(
+        rows, true, 5, None, weight, bias, 3, sampler="custom_dist", custom_dist=[0, 0, 0, 1, 0]
+    )
+    paddle.optimizer.SGD(0.5).minimize(cost.mean())
+    main = static.default_main_program()
+    assert list(cost.shape) == [-1, 1]
+    executor = static.Executor()
+    found = executor.run(main, {"x": x, "y": labels}, [cost])[0]
+    output = 1 / (1 + np.exp(-(0.1 * x.sum(1) - 0.2)))
+    noise = np.where(labels == 3, 3.0, 0.0)
+    loss = -np.log(output[:, None] / (output[:, None] + noise)).sum(1) - 3 * np.log(3 / (output + 3))
+    np.testing.assert_allclose(found.ravel(), loss / 4, rtol=1e-5)
+    moved = next(one for one in main.all_parameters() if one.name.endswith("b_0")).numpy().ravel()
+    assert moved[3] < -0.2 and moved[0] == np.float32(-0.2)  # nothing tells the others from what is drawn
+    for setting in ({"sampler": "x"}, {"sampler": "custom_dist"}):
+        with pytest.raises(ValueError, match="custom_dist"):
+            static.nn.nce(rows, true, 5, **setting)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("use", [True, False])
+def test_counts_of_shows_and_clicks(use: bool) -> None:
+    x = np.array([[3.0, 1.0, 0.5]], np.float32)
+    rows, counts = static.data("x", [None, 3]), static.data("c", [None, 2])
+    rows.stop_gradient = False
+    out = static.nn.continuous_value_model(rows, counts, use)
+    gradient = static.gradients([(out * out).sum()], [rows])
+    executor = static.Executor()
+    values = executor.run(
+        static.default_main_program(), {"x": x, "c": np.array([[7.0, 9.0]], np.float32)}, [out, *gradient]
+    )
+    kept = [np.log(4), np.log(2) - np.log(4), 0.5] if use else [0.5]
+    np.testing.assert_allclose(values[0], [kept], rtol=1e-6)
+    np.testing.assert_allclose(values[1], [[7.0, 9.0, 1.0]], rtol=1e-6)

@@ -58,7 +58,7 @@ def _fill(target: Tensor | list[Tensor], chunks: Sequence[Tensor], stacked: bool
     """Put the parts into a Tensor, one after the other, or into the Tensors of a list, or into an empty list."""
     from framework import paddle
 
-    with no_grad():  # type: ignore[union-attr]
+    with no_grad():
         if isinstance(target, Tensor):
             replace_value(target, paddle.stack(list(chunks)) if stacked else paddle.concat(list(chunks)))
         elif not target:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 import jax.numpy as jnp
@@ -102,7 +103,7 @@ class PipelineParallel(WrappedLayer):
         """The mean loss of a batch, or the outputs of the last stage (None on the others), without gradients."""
         self._layers.eval()
         outputs = []
-        with no_grad():  # type: ignore[union-attr]
+        with no_grad():
             for micro in self._micro_batches(data):
                 outputs.append(self._forward(micro, train=compute_loss)[1])
         if not compute_loss:
@@ -147,17 +148,35 @@ class PipelineParallel(WrappedLayer):
     def _forward(self, micro: tuple[Any, Any], train: bool) -> tuple[Any, Any]:
         """(what came from the stage before, what goes to the next one; on the last stage the loss in training)."""
         inputs = micro[0] if self.is_pipeline_first_stage() else self._receive(-1)
-        output = self._layers(inputs)
+        output = self._run_stage(inputs, micro[1], train)
         if not self.is_pipeline_last_stage():
             self._send(_list(output), 1, many=isinstance(output, tuple))
-        elif train:
+        return inputs, output
+
+    def _run_stage(self, inputs: object, labels: object, train: bool) -> object:
+        """The outputs of this stage; on the last one the loss in training."""
+        output = self._layers(inputs)
+        if self.is_pipeline_last_stage() and train:
             if self._stage._loss_fn is None:
                 raise ShapeError(
                     "training needs a loss", where=_WHERE, received="loss_fn None", allowed="a function"
                 )
-            output = self._stage._loss_fn(output, micro[1])
+            output = self._stage._loss_fn(output, labels)
             output = output if not output.shape else output.mean()
-        return inputs, output
+        return output
+
+    def _forward_step(
+        self,
+        input_tensor: object,
+        micro_dataset: Iterator[tuple[object, object]],
+        chunk_id: int | None = None,
+    ) -> object:
+        """The outputs of this stage for the next micro batch, on the last one its loss. The first stage takes its input
+        from `micro_dataset`, others are given it."""
+        micro = next(micro_dataset)
+        return self._run_stage(
+            micro[0] if self.is_pipeline_first_stage() else input_tensor, micro[1], train=True
+        )
 
     def _backward(self, output: Any) -> None:
         targets = [one for one in _list(output) if _differentiable(one)]

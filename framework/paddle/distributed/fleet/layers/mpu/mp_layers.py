@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from framework.paddle._kernel.errors import ShapeError
 from framework.paddle._kernel.tensor import Parameter, Tensor
+from framework.paddle.autograd import PyLayer
 from framework.paddle.distributed.collective import Group, get_group
 from framework.paddle.distributed.env import get_rank
 from framework.paddle.distributed.fleet.layers.mpu.mp_ops import (
@@ -46,6 +47,37 @@ def _mark(parameter: Parameter | None, divided: bool) -> Parameter:
     assert parameter is not None  # no attribute was False
     parameter.is_distributed = divided
     return parameter
+
+
+class MPScale(PyLayer):
+    """The Tensor over `mp_degree`; the gradient passes as it is."""
+
+    @staticmethod
+    def forward(ctx: object, *args: object, **kwargs: object) -> Tensor:
+        tensor, degree = cast("tuple[Tensor, int]", args)
+        return tensor / degree
+
+    @staticmethod
+    def backward(ctx: object, *args: object) -> Tensor:
+        return cast("Tensor", args[0])
+
+
+class InnerOverlapLinear:
+    """A linear layer whose input's gradient is summed over the group. What it overlaps in Paddle, XLA plans here."""
+
+    @staticmethod
+    def apply(
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        fuse_matmul_bias: bool,
+        mp_async_allreduce: bool,
+        mp_skip_c_identity: bool,
+        mp_fused_linear_param_grad_add: bool,
+        model_parallel_group: Group,
+    ) -> Tensor:
+        """x @ weight + bias; the settings but the group change nothing."""
+        return F.linear(_c_identity(x, model_parallel_group), weight, bias)
 
 
 class _Parallel(Layer):

@@ -1,0 +1,10 @@
+"""How Paddle divides recorded programs over a mesh; XLA divides what is compiled by where its arrays lie."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from framework.paddle._kernel.modules import resolver as _resolver
+
+if not TYPE_CHECKING:
+    __getattr__ = _resolver(__name__)
