@@ -196,7 +196,7 @@ def _read_objects(
             continue
         try:
             if not isinstance(entry, dict) or not isinstance(label, str) or not label:
-                raise ValueError(f"its class is {str(label)[:40]}")
+                raise ValueError(f"its class is {ascii(label)[:40]}")
             yield _read_object(kind, entry, label, size_hw, is_inclusive)
         except (ValueError, InputError) as error:
             reason = error.problem if isinstance(error, InputError) else error
@@ -208,6 +208,8 @@ def _read_object(
 ) -> AnnotatedObject:
     """Raises: ValueError, or InputError of a damaged mask."""
     attributes = _read_tags(entry.get("tags"))
+    if any("\ud800" <= sign <= "\udfff" for sign in "".join((label, *attributes, *attributes.values()))):
+        raise ValueError("its class or a tag is no valid Unicode")
     if kind == "rectangle":
         return box_object(label, _read_box(_rings(entry.get("points"))[0], is_inclusive), attributes)
     if kind == "oriented_bbox":

@@ -72,6 +72,7 @@ def test_all_shapes_of_a_project(tmp_path: Path) -> None:
         shape("rectangle", "dog", points={"exterior": [[5, 6]]}),
         shape("bitmap", "blob", bitmap={"origin": [15, 10], "data": "AAAA"}),
         shape("mask_3d", "blob"),
+        shape("rectangle", "dog\udce9", points=corners),
     ]
     write_dataset(tmp_path / "train", {"a.png": objects, "leer ü.png": []})
     write_dataset(tmp_path / "val", {"a.png": objects[:1]})
@@ -103,6 +104,7 @@ def test_all_shapes_of_a_project(tmp_path: Path) -> None:
         "a.png.json, object 10 (rectangle): 1 points, but a rectangle has two",
         "a.png.json, object 11 (bitmap): the image is not of a known format",
         "a.png.json, object 12 (mask_3d): blob: this kind of object is not read",
+        "a.png.json, object 13 (rectangle): its class or a tag is no valid Unicode",
         "1 x point tip, which has no area",
     ]
 
