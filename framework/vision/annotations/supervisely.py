@@ -34,7 +34,7 @@ from framework.vision.annotations.objects import (
 )
 from framework.vision.annotations.shapes import box_object, outline_object, turn_box
 from framework.vision.dataset_files import read_annotations
-from framework.vision.image import read_size
+from framework.vision.image import MAX_PIXELS, read_size
 
 _META, _LABELS, _IMAGES = "meta.json", "ann", "img"
 _NESTED = "datasets"  # the folder of a data set with those inside of it
@@ -164,7 +164,7 @@ def _has_fractions(data: Mapping[str, JSON]) -> bool:
 def _read_size_hw(value: JSON) -> tuple[int, int] | None:
     sides = [value.get(side) for side in ("height", "width")] if isinstance(value, dict) else []
     numbers = [int(side) for side in sides if is_number(side) and side >= 1]
-    return (numbers[0], numbers[1]) if len(numbers) == 2 else None
+    return (numbers[0], numbers[1]) if len(numbers) == 2 and math.prod(numbers) <= MAX_PIXELS else None
 
 
 def _kind(entry: Mapping[str, JSON]) -> str:

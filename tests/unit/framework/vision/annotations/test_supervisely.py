@@ -119,6 +119,14 @@ def test_rectangles_with_fractions_are_edges(tmp_path: Path) -> None:
     assert read.class_names == ("dog",)
 
 
+def test_a_size_that_no_image_has_is_not_believed(tmp_path: Path) -> None:
+    square = {"exterior": [[10, 10], [60, 10], [60, 50]], "interior": [[[30, 15], [50, 15], [50, 30]]]}
+    write_dataset(tmp_path, {"a.png": [shape("polygon", "dog", points=square)]})
+    file = tmp_path / "ann/a.png.json"
+    file.write_text(file.read_text(encoding="utf-8").replace(str(WIDTH), "34294967296"), encoding="utf-8")
+    assert read_set(tmp_path, "supervisely").images[0].size_hw == (HEIGHT, WIDTH)
+
+
 def test_data_sets_inside_of_others_keep_their_images_apart(tmp_path: Path) -> None:
     box = shape("rectangle", "dog", points={"exterior": [[1, 2], [3, 4]]})
     for folder in ("north", "north/datasets/old"):
