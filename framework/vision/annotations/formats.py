@@ -96,10 +96,14 @@ def detect_format(source: Path) -> Format:
         return "widerface"
     if source.is_dir() and (kind := _format_of_folder(source)) is not None:
         return kind
+    if not source.exists():
+        raise InputError(
+            "there is no such file or folder", where=source, fix=f"the current folder is {Path.cwd()}"
+        )
     raise InputError(
         "the format of these data is not known",
         where=source,
-        received="a folder" if source.is_dir() else "a file" if source.is_file() else "nothing at this path",
+        received="a folder" if source.is_dir() else "a file",
         allowed="a data.yaml or folder of YOLO, an .xml of CVAT, a .json of COCO, VIA, Label Studio, "
         "Datumaro, VoTT, Create ML or BDD100K, a folder of VOC, labelme, DOTA, KITTI, WIDER FACE, MOTChallenge, "
         "VisDrone, Supervisely or Hugging Face's metadata.jsonl, an .odgt of CrowdHuman, or a .csv of boxes",

@@ -34,7 +34,7 @@ from framework.vision.annotations.objects import (
 )
 from framework.vision.annotations.shapes import box_object, outline_object, turn_box
 from framework.vision.dataset_files import read_annotations
-from framework.vision.image import read_size
+from framework.vision.image import MAX_PIXELS, read_size
 
 _META, _LABELS, _IMAGES = "meta.json", "ann", "img"
 _NESTED = "datasets"  # the folder of a data set with those inside of it
@@ -166,7 +166,7 @@ def _has_fractions(data: Mapping[str, JSON]) -> bool:
 def _read_size_hw(value: JSON) -> tuple[int, int] | None:
     sides = [value.get(side) for side in ("height", "width")] if isinstance(value, dict) else []
     numbers = [int(side) for side in sides if is_number(side) and side >= 1]
-    return (numbers[0], numbers[1]) if len(numbers) == 2 else None
+    return (numbers[0], numbers[1]) if len(numbers) == 2 and math.prod(numbers) <= MAX_PIXELS else None
 
 
 def _kind(entry: Mapping[str, JSON]) -> str:
@@ -198,7 +198,7 @@ def _read_objects(
             continue
         try:
             if not isinstance(entry, dict) or not isinstance(label, str) or not label:
-                raise ValueError(f"its class is {str(label)[:40]}")
+                raise ValueError(f"its class is {ascii(label)[:40]}")
             yield _read_object(kind, entry, label, size_hw, is_inclusive)
         except (ValueError, InputError) as error:
             reason = error.problem if isinstance(error, InputError) else error
@@ -210,6 +210,8 @@ def _read_object(
 ) -> AnnotatedObject:
     """Raises: ValueError, or InputError of a damaged mask."""
     attributes = _read_tags(entry.get("tags"))
+    if any("\ud800" <= sign <= "\udfff" for sign in "".join((label, *attributes, *attributes.values()))):
+        raise ValueError("its class or a tag is no valid Unicode")
     if kind == "rectangle":
         return box_object(label, _read_box(_rings(entry.get("points"))[0], is_inclusive), attributes)
     if kind == "oriented_bbox":

@@ -108,11 +108,13 @@ def split_data(
     Raises:
         InputError: there is no such data, the output is there already, or a part would be empty.
         DiskError: the disk takes no more; nothing of the output stays.
-        ConfigError: `share` is not between 0 and 1, or `group_by` is no regular expression.
+        ConfigError: `share` is not between 0 and 1, `seed` is below 0, or `group_by` is no regular expression.
     """
     source, output = Path(source), Path(output)
     if not 0 < share < 1:
         raise ConfigError("the share to evaluate is out of range", received=share, allowed="0 < share < 1")
+    if seed < 0:
+        raise ConfigError("the seed is out of range", received=seed, allowed="0 or more")
     rules = _Rules(share, seed, header, group_by, stratify, label)
     if source.is_dir():
         return _split_folder(source, output, rules)

@@ -117,9 +117,14 @@ def _pages_of(
 
 
 def run_pdf(
-    predictor: AnyVision, file: Path, output_dir: Path, draw: bool = True, dpi: float = 200.0
+    predictor: AnyVision,
+    file: Path,
+    output_dir: Path,
+    draw: bool = True,
+    dpi: float = 200.0,
+    stem: str | None = None,
 ) -> Report:
-    """Read every page of a PDF; outputs are called <stem>_page1, <stem>_page2, …"""
+    """Read every page of a PDF; outputs are called <stem>_page1, <stem>_page2, …, by default after the file."""
     report = Report()
     waiting: deque[str] = deque()
     stopped = threading.Event()
@@ -130,7 +135,7 @@ def run_pdf(
                 for number, image in enumerate(pages, start=1):
                     if stopped.is_set():
                         return
-                    waiting.append(f"{file.stem}_page{number}")
+                    waiting.append(f"{stem or file.stem}_page{number}")
                     yield ImageItem(image, str(file), number)
 
             _collect(predictor, items(), waiting, output_dir, draw, report, len(pages))
@@ -299,14 +304,22 @@ def predict_sources(
         return report
     images = [path for path in labels if path.suffix.lower() not in (".pdf", *VIDEO_SUFFIXES)]
     reports = []
-    for path in labels:
-        if path.suffix.lower() == ".pdf":
-            reports.append(predict_files(predictor, output_dir, pdf_file=str(path), draw=draw, save=save))
-        elif path not in images:
-            video = str(path)
-            reports.append(
-                predict_files(predictor, output_dir, video_file=video, draw=draw, save=save, stride=stride)
+    pdfs = [path for path in labels if path.suffix.lower() == ".pdf"]
+    videos = [path for path in labels if path.suffix.lower() in VIDEO_SUFFIXES]
+    for path, stem in (stems(pdfs) | stems(videos)).items():  # by kind: their outputs have other endings
+        pdf, video = (str(path), None) if path in pdfs else (None, str(path))
+        reports.append(
+            predict_files(
+                predictor,
+                output_dir,
+                pdf_file=pdf,
+                video_file=video,
+                draw=draw,
+                save=save,
+                stride=stride,
+                stem=stem,
             )
+        )
     for address in sources.streams:
         reports.append(run_video(_vision(predictor), address, output_dir, draw, save, stride))
     if images:
@@ -379,6 +392,7 @@ def predict_files(
     draw: bool = True,
     save: bool = False,
     stride: int = 1,
+    stem: str | None = None,
 ) -> Report:
     """Read the one source that is given and write the results to `output_dir`; `save` asks for one file of all too.
 
@@ -386,6 +400,8 @@ def predict_files(
 
     `pair` is the second text of a pair with `text`. Where the model takes pairs, a line of `text_file` has two texts
     with a tab between them. Of a table or JSON, such as texts.csv, the columns with usual titles are read.
+
+    `stem` is what the outputs of a video or a PDF are called after, by default its own.
     """
     has_text = text is not None or text_file is not None
     if isinstance(predictor, LanguagePredictor) and has_text:
@@ -407,7 +423,7 @@ def predict_files(
     predictor = _vision(predictor)
     if video_file is not None:
         video = video_file if is_stream(video_file) else Path(video_file)
-        return run_video(predictor, video, output_dir, draw, save, stride)
+        return run_video(predictor, video, output_dir, draw, save, stride, stem)
     if camera_id is not None:
         return run_video(predictor, camera_id, output_dir, draw, save, stride)
     if pdf_file is not None:
@@ -417,7 +433,7 @@ def predict_files(
                 received="--save_results",
                 fix="leave it out: there is a JSON file for each page",
             )
-        return run_pdf(predictor, Path(pdf_file), output_dir, draw)
+        return run_pdf(predictor, Path(pdf_file), output_dir, draw, stem=stem)
     files = [Path(image_file)] if image_file is not None else vision_image.list_images(str(image_dir))
     if not files:
         raise InputError(

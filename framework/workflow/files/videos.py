@@ -102,6 +102,7 @@ def run_video(
     draw: bool = True,
     save: bool = False,
     stride: int = 1,
+    stem: str | None = None,
 ) -> Report:
     """Every frame of a video: <stem>.jsonl with a line a frame, and <stem>.mp4 at the same frame rate.
 
@@ -109,11 +110,12 @@ def run_video(
     of those that fall on one place the first is there.
     Decoding, the model, drawing and encoding run side by side, each a few frames ahead of the next. A video that ends
     before its time, or at Ctrl+C, is written up to there, and the report says so. A number is a camera, a text the
-    address of a stream. Of each `stride` frames the first is read; frames are numbered as in the video.
+    address of a stream. Of each `stride` frames the first is read; frames are numbered as in the video. `stem` is that
+    of the file by default.
     """
     report, stopped = Report(), threading.Event()
     make_folder(output_dir)
-    stem = name_source(source)
+    stem = stem or name_source(source)
     label = hide_password(source) if isinstance(source, str) else str(source)
     lines, clip = output_dir / f"{stem}.jsonl", output_dir / f"{stem}.mp4"
     results_file = predictor.result_writer(stem) if save else None

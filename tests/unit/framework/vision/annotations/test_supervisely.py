@@ -72,6 +72,7 @@ def test_all_shapes_of_a_project(tmp_path: Path) -> None:
         shape("rectangle", "dog", points={"exterior": [[5, 6]]}),
         shape("bitmap", "blob", bitmap={"origin": [15, 10], "data": "AAAA"}),
         shape("mask_3d", "blob"),
+        shape("rectangle", "dog\udce9", points=corners),
     ]
     write_dataset(tmp_path / "train", {"a.png": objects, "leer ü.png": []})
     write_dataset(tmp_path / "val", {"a.png": objects[:1]})
@@ -103,6 +104,7 @@ def test_all_shapes_of_a_project(tmp_path: Path) -> None:
         "a.png.json, object 10 (rectangle): 1 points, but a rectangle has two",
         "a.png.json, object 11 (bitmap): the image is not of a known format",
         "a.png.json, object 12 (mask_3d): blob: this kind of object is not read",
+        "a.png.json, object 13 (rectangle): its class or a tag is no valid Unicode",
         "1 x point tip, which has no area",
     ]
 
@@ -115,6 +117,14 @@ def test_rectangles_with_fractions_are_edges(tmp_path: Path) -> None:
     read = read_set(tmp_path, detect_format(tmp_path))  # one data set, without meta.json
     assert [one.box for one in read.images[0].objects] == [(10.5, 5, 40, 25), (1, 2, 3, 4)]
     assert read.class_names == ("dog",)
+
+
+def test_a_size_that_no_image_has_is_not_believed(tmp_path: Path) -> None:
+    square = {"exterior": [[10, 10], [60, 10], [60, 50]], "interior": [[[30, 15], [50, 15], [50, 30]]]}
+    write_dataset(tmp_path, {"a.png": [shape("polygon", "dog", points=square)]})
+    file = tmp_path / "ann/a.png.json"
+    file.write_text(file.read_text(encoding="utf-8").replace(str(WIDTH), "34294967296"), encoding="utf-8")
+    assert read_set(tmp_path, "supervisely").images[0].size_hw == (HEIGHT, WIDTH)
 
 
 def test_data_sets_inside_of_others_keep_their_images_apart(tmp_path: Path) -> None:

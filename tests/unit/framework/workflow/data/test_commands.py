@@ -98,6 +98,8 @@ def test_what_cannot_be_split(folder: Path, tmp_path: Path) -> None:
         split_data(tmp_path / "none", tmp_path / "out")
     with pytest.raises(ConfigError, match="share to evaluate is out of range"):
         split_data(folder, tmp_path / "out", share=1)
+    with pytest.raises(ConfigError, match="the seed is out of range"):
+        split_data(folder, tmp_path / "out", seed=-1)
     with pytest.raises(InputError, match="there are no class folders"):
         split_data(folder / "dog", tmp_path / "out")
     split_data(folder, tmp_path / "out")

@@ -495,6 +495,11 @@ def test_a_test_part_that_is_not_there_is_no_error(tmp_path: Path) -> None:
         convert_data(tmp_path / "in", tmp_path / "again", "coco")
 
 
+def test_a_source_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no such file or folder"):
+        convert_data(tmp_path / "none", tmp_path / "out", "coco")
+
+
 def test_files_that_only_look_like_yolo_or_coco(tmp_path: Path) -> None:
     image.write(tmp_path / "a.jpg", PIXELS)
     (tmp_path / "README.txt").write_text("0 0.5 0.5 0.5 0.5\n", encoding="utf-8")

@@ -129,3 +129,20 @@ def test_videos_of_phones_and_camcorders_are_no_images(tmp_path: Path, name: str
     with open_sources([str(clip)], (".png",)) as sources:
         report = predict_sources(Levels(), tmp_path / "out", sources, draw=False)
     assert report.exit_code == 0 and (tmp_path / "out" / f"{clip.stem}.jsonl").is_file()
+
+
+def test_videos_of_one_name_keep_their_outputs_apart(tmp_path: Path) -> None:
+    """camera1/clip.mp4 and camera2/clip.mp4, or clip.mp4 and clip.avi: the second one's replaced the first one's."""
+    paths = [tmp_path / name for name in ("a/clip.mp4", "b/clip.mp4", "b/clip.avi", "b/other.mp4")]
+    for frames, path in enumerate(paths, start=1):
+        path.parent.mkdir(exist_ok=True)
+        with VideoWriter(path, 5.0, (16, 16)) as video:
+            for _ in range(frames):
+                video.write(np.zeros((16, 16, 3), np.uint8))
+    with open_sources([str(path) for path in paths], (".png",)) as sources:
+        report = predict_sources(Levels(), tmp_path / "out", sources)
+    assert report.exit_code == 0 and len(set(report.written)) == len(report.written)
+    lines = {
+        path.name: len(path.read_text("utf-8").splitlines()) for path in (tmp_path / "out").glob("*.jsonl")
+    }
+    assert lines == {"clip.mp4.jsonl": 1, "clip.mp4_2.jsonl": 2, "clip.avi.jsonl": 3, "other.jsonl": 4}
