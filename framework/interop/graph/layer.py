@@ -358,6 +358,8 @@ _by_node: weakref.WeakKeyDictionary[Graph, dict[int, Callable[..., jax.Array]]] 
 
 
 def _check_size(item: Item, call: Call) -> None:
+    if isinstance(item, np.ndarray) and 0 < item.size <= MAX_KNOWN:
+        return  # none of its sizes is larger; a detector has hundreds of such nodes
     sizes = [dim for dim in shape_of(item) if isinstance(dim, int)]
     count(sizes, call.where, MAX_KNOWN if is_known(item) else MAX_ELEMENTS)
 
