@@ -237,16 +237,22 @@ class Run:
         )
         chain_at = {chain.numbers[0]: chain for chain in chains}
         done: set[int] = set()
-        for number in numbers:
-            if number in done:
-                continue
-            chain = chain_at.get(number)
-            rows = None if chain is None or chain.source in self._doubles else scope[chain.source]
-            if chain is None or not isinstance(rows, np.ndarray) or rows.ndim < 2 or rows.dtype.kind != "f":
-                self._nodes([self._graph.program.nodes[number]], scope)
-                continue
-            scope[chain.result] = chain.run(rows)
-            done.update(chain.numbers)
+        with np.errstate(all="ignore"):
+            for number in numbers:
+                if number in done:
+                    continue
+                chain = chain_at.get(number)
+                rows = None if chain is None or chain.source in self._doubles else scope[chain.source]
+                if (
+                    chain is None
+                    or not isinstance(rows, np.ndarray)
+                    or rows.ndim < 2
+                    or rows.dtype.kind != "f"
+                ):
+                    self._run_nodes([self._graph.program.nodes[number]], scope)
+                    continue
+                scope[chain.result] = chain.run(rows)
+                done.update(chain.numbers)
         return {name: scope[name] for name in wanted}
 
     def _scope(self, inputs: Mapping[str, Item]) -> Scope:
@@ -287,7 +293,7 @@ class Run:
         with np.errstate(all="ignore"):
             self._run_nodes(nodes, scope, main)
 
-    def _run_nodes(self, nodes: Sequence[Node], scope: Scope, main: bool) -> None:
+    def _run_nodes(self, nodes: Sequence[Node], scope: Scope, main: bool = False) -> None:
         for number, node in enumerate(nodes):
             results = self._node(node, scope)
             for name, result in zip(node.outputs, results):
@@ -358,6 +364,8 @@ _by_node: weakref.WeakKeyDictionary[Graph, dict[int, Callable[..., jax.Array]]] 
 
 
 def _check_size(item: Item, call: Call) -> None:
+    if isinstance(item, np.ndarray) and 0 < item.size <= MAX_KNOWN:
+        return  # none of its sizes is larger; a detector has hundreds of such nodes
     sizes = [dim for dim in shape_of(item) if isinstance(dim, int)]
     count(sizes, call.where, MAX_KNOWN if is_known(item) else MAX_ELEMENTS)
 

@@ -1,7 +1,7 @@
 """Values on the host between nodes, and operators that work row by row on a few numbers of rows.
 
 How many boxes a detector keeps differs from image to image. What is compiled for a number of rows is compiled again for
-another, so rows are filled up to a power of two, of which there are few.
+another, so rows are filled up to numbers of which there are few.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ROWS: dict[str, tuple[int, ...]] = {
     "RoiAlign": (1, 2),
     "Flatten": (0,),
 }
-LEAST_ROWS = 8
+_LEAST_ROWS = 8
 
 
 class RowChain(Protocol):
@@ -48,8 +48,9 @@ class RowChain(Protocol):
 
 
 def padded_count(count: int) -> int:
-    """How many rows to compute for `count`: a power of two, of which there are few."""
-    return max(LEAST_ROWS, 1 << max(count - 1, 0).bit_length())
+    """How many rows to compute for `count`: a power of two or one and a half of it, of which there are few."""
+    power = max(_LEAST_ROWS, 1 << max(count - 1, 0).bit_length())
+    return max(_LEAST_ROWS, power * 3 // 4) if count <= power * 3 // 4 else power
 
 
 def find_chains(program: Program, numbers: Sequence[int], fixed: Collection[str]) -> list[tuple[int, ...]]:

@@ -120,9 +120,12 @@ def note_limit(size: Dim, most: int) -> None:
         limits.append(f"{size} <= {most}")
 
 
+_HOST_TYPES = (np.ndarray, np.generic)
+
+
 def is_known(*values: object) -> bool:
     """Whether all are numpy arrays, so that the result can be computed before the program runs."""
-    return all(isinstance(value, np.ndarray | np.generic) for value in values if value is not None)
+    return all(isinstance(value, _HOST_TYPES) for value in values if value is not None)
 
 
 def is_text(value: object) -> bool:

@@ -95,7 +95,9 @@ def test_nodes_behind_suppression_run_as_one_program_in_blocks_of_rows() -> None
             np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
     chains = engine._programs[3]
     assert [chain.result for chain in chains] == ["y", "z"]
-    assert len(chains[0]._function._programs) == 2  # blocks of 64 rows and of 8: few programs
+    assert (
+        len(chains[0]._function._programs) == 4
+    )  # blocks of 64, 32, 4 and 1 rows: few programs, none half empty
 
 
 def test_rows_that_have_an_addend_each_stay_together() -> None:
