@@ -8,6 +8,7 @@ import csv
 import dataclasses
 import logging
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -254,7 +255,7 @@ def label_names(
     """
     if separator is None:
         return [label_name(value, where, classes)]
-    values = (_written_list(value) or value.split(separator)) if isinstance(value, str) else value
+    values = (written_list(value) or value.split(separator)) if isinstance(value, str) else value
     if values is None or not isinstance(values, list):
         values = [] if values is None else [values]
     return [
@@ -262,15 +263,22 @@ def label_names(
     ]
 
 
-def _written_list(text: str) -> list[object] | None:
-    """The entries of a list in the notation of Python or JSON; None of another text."""
-    if not (text.strip().startswith("[") and text.strip().endswith("]")):
+_ENTRY = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s,'"\[\](){}]+""")
+_FLAT_LIST = re.compile(rf"\[\s*(?:(?:{_ENTRY.pattern})(?:\s*,\s*|\s+|(?=\])))*\]")
+
+
+def written_list(text: str) -> list[object] | None:
+    """The entries of a list in the notation of Python, JSON or numpy, which has no commas; None of another text."""
+    text = text.strip()
+    if not (text.startswith("[") and text.endswith("]")):
         return None
+    # Python takes two strings side by side for one, so a flat list is divided first.
+    entries = _ENTRY.findall(text[1:-1]) if _FLAT_LIST.fullmatch(text) else None
     try:
-        values = ast.literal_eval(text.strip())
+        values = ast.literal_eval(text) if entries is None else [ast.literal_eval(one) for one in entries]
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
-    return values or [""]
+    return None if ... in values else values or [""]
 
 
 def leave_out_blank(samples: list[TextSample], path: Path) -> list[TextSample]:
