@@ -19,19 +19,20 @@ import numpy as np
 from framework.core.errors import FormatError, InputError, did_you_mean, nearest
 from framework.io.dataset import LazyDataset
 from framework.text.json_entries import is_json
-from framework.text.lines import find_delimiter, quotes_fields, read_lines, records, split_record
+from framework.text.lines import (
+    COLUMN_TITLES,
+    find_delimiter,
+    quotes_fields,
+    read_lines,
+    records,
+    split_record,
+)
 from framework.text.sample import TextSample
 from nlp.data.json_files import read_entries
 
 Column = int | str
 _log = logging.getLogger("oar")
 _MOST_SHOWN = 5  # problems of a file in the log
-_TITLES = (
-    "text texts text_a text_b sentence sentence1 sentence2 review content title comment message query question answer "
-    "utterance document label labels label_id class category target intent sentiment polarity score anchor positive "
-    "negative premise hypothesis"
-)
-"""What columns of texts and classes are called, in a first line that no one has asked to leave out."""
 
 
 class TextDataset(LazyDataset):
@@ -156,7 +157,7 @@ def names_columns(fields: object, names: Sequence[Column]) -> bool:
     """Whether all of these columns, two at least, hold usual titles in the first line of a table."""
     if not isinstance(fields, list) or len(names) < 2:
         return False
-    titles = _TITLES.split()
+    titles = COLUMN_TITLES
     numbers = [name for name in names if isinstance(name, int) and -len(fields) <= name < len(fields)]
     return len(numbers) == len(names) and all(
         str(fields[number]).strip().lower() in titles for number in numbers
