@@ -56,6 +56,7 @@ class CrossEntropy:
         return losses.mean() / (weights.mean() + 1e-8)
 
     def count(self, output: Output, labels: jax.Array) -> jax.Array:
+        """Of how much the loss is the mean, see `PixelMean`."""
         return self._weigh(output, labels)[1].sum()
 
     def _weigh(self, output: Output, labels: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -100,6 +101,7 @@ class OhemCrossEntropy:
         return (losses * hard).mean() / (hard.mean() + 1e-5)
 
     def count(self, output: Output, labels: jax.Array) -> jax.Array:
+        """Of how much the loss is the mean, see `PixelMean`."""
         return self._select(output, labels)[1].sum()
 
     def _select(self, output: Output, labels: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -138,6 +140,7 @@ class Focal:
         return self.alpha * (missing**self.gamma * losses).mean() / (valid.mean() + 1e-10)
 
     def count(self, output: Output, labels: jax.Array) -> jax.Array:
+        """Of how much the loss is the mean, see `PixelMean`."""
         return _check_shapes(output, labels, self.ignore_index)[1].sum()
 
 

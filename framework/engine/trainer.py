@@ -110,9 +110,10 @@ class Trainer:
         if (rows := self.partitioner.local_rows(self.batch_size)) is not None:
             train.select_rows(rows)
 
+        # An epoch may end within a step of several batches: counted in whole ones, 10 batches by 4 would be 2 steps.
         updates = (
             max(1, self.total_steps // optimizer.accumulate),
-            max(1, self.steps_per_epoch // optimizer.accumulate),
+            max(1, self.steps_per_epoch / optimizer.accumulate),
         )
         self._open_schedule, self._accumulate = optimizer.schedule, optimizer.accumulate
         self.schedule = optimizer.schedule.resolve(*updates)
@@ -244,7 +245,7 @@ class Trainer:
         of training."""
         line = f"the run has {self.total_steps} steps now, in place of {before}"
         each = self._accumulate
-        updates = max(1, before // each), max(1, self.steps_per_epoch // each)
+        updates = max(1, before // each), max(1, self.steps_per_epoch / each)
         was = float(self._open_schedule.resolve(*updates).at(max(0, self.step - 1) // each))
         now = float(self.schedule.at(self.step // each))
         if not math.isclose(was, now, rel_tol=0.05):

@@ -535,7 +535,7 @@ class Optimizer:
         self._sessions[layer] = session
         return session
 
-    def resolve(self, total_steps: int, steps_per_epoch: int | None = None) -> Optimizer:
+    def resolve(self, total_steps: int, steps_per_epoch: float | None = None) -> Optimizer:
         """This optimizer with its schedule resolved, see `LRScheduler.resolve`."""
         return replace(self, learning_rate=self.schedule.resolve(total_steps, steps_per_epoch))
 

@@ -26,6 +26,14 @@ def read_lines(path: Path) -> list[str]:
     return lines
 
 
+_TITLES = (
+    "text texts text_a text_b sentence sentence1 sentence2 review content title comment message query question answer "
+    "utterance document label labels label_id class category target intent sentiment polarity score anchor positive "
+    "negative premise hypothesis"
+)
+COLUMN_TITLES = frozenset(_TITLES.split())
+"""What columns of texts and classes are called, in a first line that no one has asked to leave out."""
+
 _DELIMITERS = (",", ";", "\t", "|")
 
 

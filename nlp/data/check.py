@@ -21,7 +21,8 @@ from nlp.data.annotated import AnnotatedText
 from nlp.data.classification import TextClassification
 from nlp.data.json_files import read_entries
 from nlp.data.questions import QuestionAnswers
-from nlp.data.tagged import TaggedText, read_sentences
+from nlp.data.tag_tables import read_tag_table
+from nlp.data.tagged import TaggedText, is_table, read_sentences
 from nlp.data.texts import (
     ClassDataset,
     TextDataset,
@@ -326,6 +327,15 @@ def _text_and_label(
 def _sentences(path: Path, columns: Columns, broken: list[str]) -> Iterator[tuple[int, str, tuple[str, ...]]]:
     if is_json(path):
         yield from _tagged_rows(path, columns, broken)
+        return
+
+    if is_table(path):
+        try:
+            for number, words, tags in read_tag_table(path, columns.word, columns.tag):
+                names = tuple(label_name(tag, f"line {number}", columns.classes) for tag in tags)
+                yield number, " ".join(map(str, words)), names
+        except OarError as error:
+            broken.append(_short(error))
         return
 
     def refuse(error: OarError, number: int) -> None:

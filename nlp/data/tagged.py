@@ -12,8 +12,9 @@ from typing import Literal
 from framework.config.registry import register
 from framework.core.errors import ConfigError, FormatError, OarError
 from framework.text.json_entries import is_json
-from framework.text.lines import read_lines
+from framework.text.lines import find_delimiter, read_lines
 from framework.text.sample import TextSample
+from nlp.data.tag_tables import read_tag_table
 from nlp.data.texts import (
     ClassDataset,
     Column,
@@ -37,18 +38,20 @@ _Words = list[tuple[str, str]]  # each with its tag
 class TaggedText(ClassDataset):
     """Sentences of words with a tag each.
 
-    Files: CoNLL-U (.conllu), JSON (.jsonl, .json) with lists of words and tags, otherwise a word and its tag a line,
-    the last column, with a blank line between sentences and comments before them (`# id = 3`); or a sentence a line as
-    in PaddleNLP: words and tags are two columns with as many parts, between the character 2 or spaces. Sentences
-    without words are left out, and counted in the log. Without `classes` the classes are the sorted tags in the file; a
-    number in JSON that is no name of theirs counts in `classes` from 0.
+    Files: CoNLL-U (.conllu), JSON (.jsonl, .json) with lists of words and tags, .csv with such lists or a word a row
+    (`Sentence #,Word,Tag`), otherwise a word and its tag a line, the last column, with a blank line between sentences
+    and comments before them (`# id = 3`); or a sentence a line as in PaddleNLP: words and tags are two columns with as
+    many parts, between the character 2 or spaces. Sentences without words are left out, and counted in the log. Without
+    `classes` the classes are the sorted tags in the file; a number in JSON or .csv that is no name of theirs counts in
+    `classes` from 0.
 
     With `unit` "characters" each character is a word of its own, and a letter before the word's tag says where it
     stands in the word: B- at the beginning, E- at the end, M- between them, and S- where the word is one character. So
     one tagger divides a text into words and tags them.
 
     Attributes:
-        word, tag: Columns, counted from 0, of CoNLL-U or of a table; keys of JSON lines.
+        word, tag: Columns, counted from 0, of CoNLL-U (whose words are column 1, and column 3 their parts of speech) or
+            of a table; keys of JSON lines.
         joint: What stands between the words of the text: "" in Chinese.
 
     Raises:
@@ -111,6 +114,13 @@ class TaggedText(ClassDataset):
                 )
             return
 
+        if is_table(self.path):
+            for number, words, tags in read_tag_table(self.path, self.word, self.tag):
+                where = f"{self.path}, line {number}"
+                names = (label_name(tag, where, self.classes) for tag in tags)
+                yield where, list(zip(map(str, words), names))
+            return
+
         def refuse(error: OarError, number: int) -> None:
             raise error
 
@@ -146,8 +156,8 @@ def read_sentences(
             except OarError as error:
                 refuse(error, number)
         return
-    if conllu and (word, tag) == (0, -1):
-        word, tag = 1, 3
+    if conllu and word == 0:  # a column of numbers
+        word, tag = 1, 3 if tag == -1 else tag
     counts = Counter(len(_fields(line, conllu)) for _, line in lines if line.strip())
     usual = counts.most_common(1)[0][0] if counts else 0
     words: _Words = []
@@ -190,6 +200,15 @@ def _is_comment(line: str, count: int, usual: int) -> bool:
     """Whether a line before a sentence that begins with # is none of its words: it has a name and a value, or is no
     row of the table."""
     return bool(_COMMENT.match(line)) or (line.startswith("# ") and count != usual)
+
+
+def is_table(path: Path) -> bool:
+    """Whether commas, or what stands for them, separate the columns of a .csv: others have tabs or blanks."""
+    if path.suffix.lower() != ".csv":
+        return False
+    lines = read_lines(path)
+    separator = find_delimiter(lines[0])
+    return separator != "\t" and separator in lines[0] and _sentence_mark(lines) is None
 
 
 def _sentence_mark(lines: Sequence[str]) -> str | None:

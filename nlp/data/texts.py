@@ -8,6 +8,7 @@ import csv
 import dataclasses
 import logging
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -18,19 +19,20 @@ import numpy as np
 from framework.core.errors import FormatError, InputError, did_you_mean, nearest
 from framework.io.dataset import LazyDataset
 from framework.text.json_entries import is_json
-from framework.text.lines import find_delimiter, quotes_fields, read_lines, records, split_record
+from framework.text.lines import (
+    COLUMN_TITLES,
+    find_delimiter,
+    quotes_fields,
+    read_lines,
+    records,
+    split_record,
+)
 from framework.text.sample import TextSample
 from nlp.data.json_files import read_entries
 
 Column = int | str
 _log = logging.getLogger("oar")
 _MOST_SHOWN = 5  # problems of a file in the log
-_TITLES = (
-    "text texts text_a text_b sentence sentence1 sentence2 review content title comment message query question answer "
-    "utterance document label labels label_id class category target intent sentiment polarity score anchor positive "
-    "negative premise hypothesis"
-)
-"""What columns of texts and classes are called, in a first line that no one has asked to leave out."""
 
 
 class TextDataset(LazyDataset):
@@ -155,7 +157,7 @@ def names_columns(fields: object, names: Sequence[Column]) -> bool:
     """Whether all of these columns, two at least, hold usual titles in the first line of a table."""
     if not isinstance(fields, list) or len(names) < 2:
         return False
-    titles = _TITLES.split()
+    titles = COLUMN_TITLES
     numbers = [name for name in names if isinstance(name, int) and -len(fields) <= name < len(fields)]
     return len(numbers) == len(names) and all(
         str(fields[number]).strip().lower() in titles for number in numbers
@@ -254,7 +256,7 @@ def label_names(
     """
     if separator is None:
         return [label_name(value, where, classes)]
-    values = (_written_list(value) or value.split(separator)) if isinstance(value, str) else value
+    values = (written_list(value) or value.split(separator)) if isinstance(value, str) else value
     if values is None or not isinstance(values, list):
         values = [] if values is None else [values]
     return [
@@ -262,15 +264,22 @@ def label_names(
     ]
 
 
-def _written_list(text: str) -> list[object] | None:
-    """The entries of a list in the notation of Python or JSON; None of another text."""
-    if not (text.strip().startswith("[") and text.strip().endswith("]")):
+_ENTRY = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s,'"\[\](){}]+""")
+_FLAT_LIST = re.compile(rf"\[\s*(?:(?:{_ENTRY.pattern})(?:\s*,\s*|\s+|(?=\])))*\]")
+
+
+def written_list(text: str) -> list[object] | None:
+    """The entries of a list in the notation of Python, JSON or numpy, which has no commas; None of another text."""
+    text = text.strip()
+    if not (text.startswith("[") and text.endswith("]")):
         return None
+    # Python takes two strings side by side for one, so a flat list is divided first.
+    entries = _ENTRY.findall(text[1:-1]) if _FLAT_LIST.fullmatch(text) else None
     try:
-        values = ast.literal_eval(text.strip())
+        values = ast.literal_eval(text) if entries is None else [ast.literal_eval(one) for one in entries]
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
-    return values or [""]
+    return None if ... in values else values or [""]
 
 
 def leave_out_blank(samples: list[TextSample], path: Path) -> list[TextSample]:

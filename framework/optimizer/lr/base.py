@@ -56,8 +56,9 @@ class LRScheduler:
         found = ["by_epoch"] if getattr(self, "by_epoch", False) else []
         return found + ([self.whole] if self.whole and getattr(self, self.whole) is None else [])
 
-    def resolve(self, total_steps: int, steps_per_epoch: int | None = None) -> LRScheduler:
-        """The schedule in steps for a training of `total_steps`; epochs are `steps_per_epoch` steps.
+    def resolve(self, total_steps: int, steps_per_epoch: float | None = None) -> LRScheduler:
+        """The schedule in steps for a training of `total_steps`; epochs are `steps_per_epoch` steps, of which the last
+        may be a part, where gradients of several batches make one step.
 
         Raises:
             ConfigError: it counts epochs and `steps_per_epoch` is not given, or no step is left for it.
@@ -74,10 +75,11 @@ class LRScheduler:
             elif value is not None and by_epoch:
                 assert steps_per_epoch is not None
                 many = isinstance(value, tuple)
-                changes[name] = tuple(v * steps_per_epoch for v in value) if many else value * steps_per_epoch
+                steps = [_whole(v * steps_per_epoch) for v in (value if many else (value,))]
+                changes[name] = tuple(steps) if many else steps[0]
         return replace(self, **changes, **({"by_epoch": False} if by_epoch else {}))
 
-    def resolved(self, total_steps: int, steps_per_epoch: int | None = None) -> LRScheduler:
+    def resolved(self, total_steps: int, steps_per_epoch: float | None = None) -> LRScheduler:
         """`resolve` under its name of the last release."""
         return self.resolve(total_steps, steps_per_epoch)
 
@@ -101,6 +103,11 @@ class LRScheduler:
         gamma = getattr(self, "gamma", 0.5)
         if not 0 < gamma < 1:
             raise self.error("gamma is out of range", gamma, "above 0, below 1")
+
+
+def _whole(steps: float) -> float:
+    """An int where it is a whole number, as most epochs are."""
+    return int(steps) if steps == int(steps) else steps
 
 
 Rate = float | Annotated[LRScheduler, Kind("schedule")]

@@ -58,7 +58,7 @@ class LinearWarmup(LRScheduler):
     def open_ends(self) -> list[str]:
         return super().open_ends() + [f"learning_rate.{name}" for name in self.inner.open_ends()]
 
-    def resolve(self, total_steps: int, steps_per_epoch: int | None = None) -> LRScheduler:
+    def resolve(self, total_steps: int, steps_per_epoch: float | None = None) -> LRScheduler:
         own = super().resolve(total_steps, steps_per_epoch)
         assert isinstance(own, LinearWarmup)
         if not self.inner.open_ends():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import logging
 import shutil
 from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ from framework.core.disk import is_hidden, walk_files, write_file
 from framework.core.errors import ConfigError, FormatError, InputError
 from framework.core.fields import read_list
 from framework.core.types import JSON
-from framework.text.lines import find_delimiter, read_lines, records
+from framework.text.lines import COLUMN_TITLES, find_delimiter, read_lines, records
 from framework.vision import raw_images
 from framework.vision.annotations.voc import read_voc
 from framework.vision.annotations.yolo import find_names
@@ -26,6 +27,8 @@ from framework.vision.coco_ids import find_file_name
 from framework.vision.dataset_files import abbreviate, read_annotations
 from framework.workflow.data.choose import GroupRule, choose
 from framework.workflow.data.outputs import check_new, write_whole
+
+log = logging.getLogger("oar")
 
 _SPLITS = ("train", "val")
 _NAMES = "data.yaml"  # of YOLO's format
@@ -93,8 +96,9 @@ def split_data(
       alike.
     * The images of a COCO file go to `<output>/train.json` and `<output>/val.json`, with their annotations and all
       categories; the images stay where they are.
-    * The lines of a .tsv, .csv, .txt or .jsonl go to files of that ending; with `header` the first one stands in both.
-      A record of a .csv stays whole where a field in quotes has line breaks.
+    * The lines of a .tsv, .csv, .txt or .jsonl go to files of that ending; with `header`, or where it has two usual
+      titles such as text and label, the first one stands in both. A record of a .csv stays whole where a field in
+      quotes has line breaks.
 
     Files or lines of the same content go into the same part. One seed gives one division.
 
@@ -271,7 +275,8 @@ def _split_lines(source: Path, output: Path, rules: _Rules) -> SplitReport:
     delimiter = find_delimiter(lines[0])
     if source.suffix.lower() == ".csv":
         lines = [record for _, record in records(lines, delimiter)]
-    head, lines = (lines[:1], lines[1:]) if rules.header else ([], lines)
+    has_titles = rules.header or _names_columns(source, lines[0], delimiter)
+    head, lines = (lines[:1], lines[1:]) if has_titles else ([], lines)
     lines = [line for line in lines if line.strip()]
     targets = tuple(output / f"{part}{source.suffix}" for part in _SPLITS)
     check_new(targets)
@@ -288,6 +293,17 @@ def _split_lines(source: Path, output: Path, rules: _Rules) -> SplitReport:
         counts.append(len(selected))
     _write_texts(targets, texts)
     return SplitReport((targets[0], targets[1]), (counts[0], counts[1]))
+
+
+def _names_columns(source: Path, line: str, delimiter: str) -> bool:
+    """Whether the first line of a table has usual titles, two at least; the log says so."""
+    if source.suffix.lower() not in (".csv", ".tsv"):
+        return False
+    cells = [cell.strip().lower() for cell in next(csv.reader([line], delimiter=delimiter), [])]
+    if len(COLUMN_TITLES & set(cells)) < 2:
+        return False
+    log.info(f"{source}: the first line names the columns and stands in both parts: {line}")
+    return True
 
 
 class _Table(NamedTuple):

@@ -20,7 +20,7 @@ from framework.engine.stopping import TrainingStopped
 from framework.engine.trainer import TrainingError
 from framework.io.checkpoint import CheckpointStore, find_checkpoint, load_checkpoint
 from framework.optimizer import EMA, Momentum
-from framework.optimizer.lr import PolynomialDecay, ReduceOnPlateau
+from framework.optimizer.lr import PolynomialDecay, ReduceOnPlateau, StepDecay
 from tests.unit.framework.engine.conftest import Points
 
 
@@ -157,6 +157,13 @@ def test_a_run_that_averaged_no_statistics_goes_on_with_those_of_its_model(make,
     for name in ("1._mean", "1._variance"):
         np.testing.assert_allclose(buffers[name], saved.model[name], rtol=1e-6)
     assert not np.array_equal(params["0.weight"], saved.model["0.weight"])
+
+
+def test_schedules_by_epochs_keep_to_them_with_several_batches_a_step(make):
+    trainer = make(optimizer=Momentum(StepDecay(0.1, 2, by_epoch=True), accumulate=4))
+    assert trainer.steps_per_epoch == 6 and trainer.schedule == StepDecay(
+        0.1, 3
+    )  # two epochs are three steps
 
 
 def test_the_masks_of_dropout_differ_from_step_to_step(make):

@@ -144,6 +144,57 @@ def test_conllu(tmp_path: Path) -> None:
     assert data[0].text == "vamos nos mar"
 
 
+def test_the_numbers_of_conllu_are_no_words(tmp_path: Path) -> None:
+    data = TaggedText(write(tmp_path / "a.conllu", CONLLU), tag=3)
+    assert data[0].words == ("vamos", "nos", "mar") and data.class_names == ("INTJ", "NOUN", "PRON", "VERB")
+
+
+WORDS_AND_TAGS = [(("EU", "says", "no"), ("B-ORG", "O", "O")), (("Peter", "O'Neil"), ("B-PER", "I-PER"))]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "id,tokens,ner_tags\n0,\"['EU', 'says', 'no']\",\"['B-ORG', 'O', 'O']\"\n"
+        '1,"[\'Peter\', ""O\'Neil""]","[\'B-PER\', \'I-PER\']"\n',
+        "tokens,ner_tags\n\"['EU' 'says'\n 'no']\",['B-ORG' 'O' 'O']\n\"['Peter' \"\"O'Neil\"\"]\",['B-PER' 'I-PER']\n",
+        "Sentence #,Word,POS,Tag\nSentence: 1,EU,NNP,B-ORG\n,says,VBZ,O\n,no,DT,O\n"
+        "Sentence: 2,Peter,NNP,B-PER\n,O'Neil,NNP,I-PER\n",
+        "sentence_id;word;tag\n1;EU;B-ORG\n1;says;O\n1;no;O\n2;Peter;B-PER\n2;O'Neil;I-PER\n",
+        "EU,B-ORG\nsays,O\nno,O\n\nPeter,B-PER\nO'Neil,I-PER\n",
+    ],
+)
+def test_words_and_tags_in_a_csv(tmp_path: Path, content: str) -> None:
+    """As pandas, numpy, Kaggle's NER corpus, and others write them."""
+    data = TaggedText(write(tmp_path / "a.csv", content))
+    names = data.class_names
+    assert [(s.words, tuple(names[tag] for tag in s.tags or ())) for s in data] == WORDS_AND_TAGS
+    assert not any(validate_dataset(data).faults().values())
+
+
+def test_numbers_of_tags_and_missing_columns_in_a_csv(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "tokens,pos,chunks\n\"['EU' 'says']\",[1 0],[7 8]\n")
+    assert TaggedText(path, classes=("O", "B-ORG"))[0].tags == (1, 0)
+    assert TaggedText(path, word="tokens", tag="chunks").class_names == ("7", "8")
+    with pytest.raises(FormatError, match="column 'ner'"):
+        len(TaggedText(path, word="tokens", tag="ner"))
+    with pytest.raises(FormatError, match="2 words and 1 tags"):
+        len(TaggedText(write(tmp_path / "b.csv", "tokens,tags\n['a' 'b'],[1]\n")))
+
+
+def test_a_csv_without_commas_is_no_table(tmp_path: Path) -> None:
+    for content in ("EU B-ORG\nsays O\n", "EU\tB-ORG\nsays\tO\n", "text_a\tlabel\nEU\x02says\tB-ORG\x02O\n"):
+        data = TaggedText(write(tmp_path / "a.csv", content))
+        assert data[0].words == ("EU", "says") and data.class_names == ("B-ORG", "O")
+
+
+def test_several_classes_in_the_notation_of_numpy(tmp_path: Path) -> None:
+    """Python takes two strings side by side for one."""
+    path = write(tmp_path / "a.csv", "text,labels\none,['a' 'b']\ntwo,['b']\n")
+    data = TextClassification(path, "text", "labels", separator=",", label_separator=" ")
+    assert data.class_names == ("a", "b") and data[0].labels == (0, 1)
+
+
 def test_characters_say_where_they_stand_in_the_word(tmp_path: Path) -> None:
     path = write(tmp_path / "a.txt", "今天 N\n很 D\n了不起 A\n\n\n好 A\n")
     data = TaggedText(path, unit="characters")

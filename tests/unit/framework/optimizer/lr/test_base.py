@@ -130,3 +130,13 @@ def test_yaml() -> None:
     }  # fmt: skip
     with pytest.raises(ConfigError, match="wrong type"):
         bind({"type": "CyclicLR", "scale_fn": "f"}, HINT, ("framework",))
+
+
+def test_epochs_that_end_within_a_step() -> None:
+    """10 batches an epoch, of which 4 make a step: epoch 30 begins after 75 steps."""
+    schedule = lr.MultiStepDecay(0.1, (30, 61), by_epoch=True).resolve(225, 10 / 4)
+    assert schedule == lr.MultiStepDecay(0.1, (75, 152.5))  # type: ignore[arg-type]
+    assert [schedule.at(step) for step in (74, 75, 152, 153)] == pytest.approx([0.1, 0.01, 0.01, 0.001])
+    every = lr.ExponentialDecay(1.0, 0.5, by_epoch=True).resolve(225, 10 / 4)
+    assert [every.at(step) for step in range(6)] == [1, 1, 1, 0.5, 0.5, 0.25]
+    assert [float(every.at(jnp.int32(step))) for step in range(6)] == [1, 1, 1, 0.5, 0.5, 0.25]

@@ -149,3 +149,16 @@ def test_what_systems_put_beside_classes_is_none(tmp_path: Path) -> None:
     assert sorted((part, folder) for part, folder, _ in written) == [
         *[("train", "cat"), ("train", "dog"), ("val", "cat"), ("val", "dog")]
     ]
+
+
+@pytest.mark.parametrize(("title", "stands"), [("id,text,label", True), ("id,remark,label", False)])
+def test_a_line_of_usual_titles_stands_in_both_parts(tmp_path: Path, title: str, stands: bool) -> None:
+    lines = [f"{n},text {n},{'rare' if n % 5 == 0 else 'common'}" for n in range(20)]
+    (tmp_path / "a.csv").write_text("\n".join([title, *lines]) + "\n", encoding="utf-8")
+    report = split_data(tmp_path / "a.csv", tmp_path / "out", 0.25)
+    parts = [
+        (tmp_path / "out" / f"{part}.csv").read_text(encoding="utf-8").splitlines()
+        for part in ("train", "val")
+    ]
+    assert [part[0] == title for part in parts].count(True) == 1 + stands
+    assert sum(report.counts) == 20 + (not stands)
