@@ -53,6 +53,13 @@ def test_no_gradient_comes_to_the_labels(loss: Callable[..., paddle.Tensor]) -> 
     assert y.grad is None or y.grad.abs().sum().item() == 0
 
 
+def test_no_gradient_comes_through_the_probabilities_of_a_cross_entropy() -> None:
+    x = paddle.to_tensor([[0.2, 0.7]], stop_gradient=False)
+    loss, probabilities = F.softmax_with_cross_entropy(x, paddle.to_tensor([[1]]), return_softmax=True)
+    (loss.sum() + 5 * probabilities[0, 0]).backward()
+    np.testing.assert_allclose(x.grad.numpy(), [[0.37754, -0.37754]], atol=1e-5)  # of Paddle 2.6.2
+
+
 def test_weights_of_classes_get_gradients_from_cross_entropy() -> None:
     x, weight = paddle.to_tensor([[0.2, 0.7], [0.5, 0.6]]), paddle.to_tensor([0.3, 0.7], stop_gradient=False)
     F.cross_entropy(x, paddle.to_tensor([0, 1]), weight).backward()
