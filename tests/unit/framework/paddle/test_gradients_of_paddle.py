@@ -60,6 +60,24 @@ def test_no_gradient_comes_through_the_probabilities_of_a_cross_entropy() -> Non
     np.testing.assert_allclose(x.grad.numpy(), [[0.37754, -0.37754]], atol=1e-5)  # of Paddle 2.6.2
 
 
+def test_each_of_equal_extremes_gets_the_gradient_of_an_infinite_norm() -> None:
+    x = paddle.to_tensor([1.0, -3.0, 2.0, 3.0, -1.0], stop_gradient=False)
+    for p, value, gradient in ((np.inf, 3, [0, -1, 0, 1, 0]), (-np.inf, 1, [1, 0, 0, 0, -1])):
+        x.clear_grad()
+        norm = paddle.norm(x, p)
+        norm.backward()
+        assert norm.item() == value and x.grad.tolist() == gradient  # of Paddle 2.6.2
+    rows = paddle.to_tensor([[1.0, np.inf], [np.nan, 2.0]])
+    assert paddle.norm(rows, np.inf, axis=0, keepdim=True).isnan().tolist() == [[True, False]]
+    assert paddle.norm(rows, np.inf, axis=1)[0].item() == np.inf
+
+
+def test_a_median_of_nothing_has_no_gradient() -> None:
+    x = paddle.to_tensor([[np.nan, np.nan], [np.nan, 2.0]], stop_gradient=False)
+    paddle.nanmedian(x, axis=1).sum().backward()
+    assert x.grad.tolist() == [[0, 0], [0, 1]]
+
+
 def test_weights_of_classes_get_gradients_from_cross_entropy() -> None:
     x, weight = paddle.to_tensor([[0.2, 0.7], [0.5, 0.6]]), paddle.to_tensor([0.3, 0.7], stop_gradient=False)
     F.cross_entropy(x, paddle.to_tensor([0, 1]), weight).backward()
