@@ -72,6 +72,22 @@ def test_each_of_equal_extremes_gets_the_gradient_of_an_infinite_norm() -> None:
     assert paddle.norm(rows, np.inf, axis=1)[0].item() == np.inf
 
 
+@pytest.mark.parametrize(
+    ("calls", "kept"), [("r2", 4), ("2r", 8), ("2r3", 8), ("r23", 4), ("23r", 24), ("r2r", 4)]
+)
+def test_a_kept_gradient_is_that_of_its_place_among_the_hooks(calls: str, kept: float) -> None:
+    x = paddle.to_tensor([1.0], stop_gradient=False)
+    w = x + 1
+    for call in calls:
+        if call == "r":
+            w.retain_grads()
+        else:
+            w.register_hook(lambda gradient, factor=float(call): gradient * factor)
+    (w * w).sum().backward()
+    whole = 4 * np.prod([float(call) for call in calls if call != "r"])
+    assert w.grad.tolist() == [kept] and x.grad.tolist() == [whole]  # of Paddle 2.6.2
+
+
 def test_a_median_of_nothing_has_no_gradient() -> None:
     x = paddle.to_tensor([[np.nan, np.nan], [np.nan, 2.0]], stop_gradient=False)
     paddle.nanmedian(x, axis=1).sum().backward()
