@@ -135,8 +135,9 @@ def _avg_pool(
     total = choose(on, views, plain, x) if taps <= _FEW_VIEWS else plain(x)
     if edges == none:
         return total / taps
-    # Rows that only ceil mode added never count; declared padding does unless `exclusive`.
-    counted = none if exclusive else pads
+    # Declared padding counts unless `exclusive`: behind the last element as many rows as before the first, as in
+    # Paddle, which knows one number for both, be they of the padding or of ceil mode.
+    counted = none if exclusive else tuple((pad[0], min(pad[0], edge[1])) for pad, edge in zip(pads, edges))
     inside = jnp.ones((1, *(n + sum(pad) for n, pad in zip(size, counted)), 1), x.dtype)
     beyond = tuple((edge[0] - pad[0], edge[1] - pad[1]) for edge, pad in zip(edges, counted))
     return total / reduce_windows(inside, 0.0, lax.add, kernel, stride, beyond)

@@ -96,7 +96,8 @@ class Node:
         edges: where the gradients go that `pull` returns, in the same order.
         outputs: how many outputs the operation has.
         hooks: output -> functions that may replace its gradient.
-        retained: output -> Tensor whose `grad` is kept although it is no leaf.
+        retained: output -> when `retain_grads` was called, as a key among those of `hooks`, and the Tensor whose
+            `grad` is kept although it is no leaf.
     """
 
     __slots__ = ("__weakref__", "edges", "hooks", "number", "outputs", "retained")
@@ -106,7 +107,7 @@ class Node:
         self.outputs = outputs
         self.number = next(_numbers)
         self.hooks: dict[int, dict[int, Hook]] | None = None
-        self.retained: dict[int, Tensor] | None = None
+        self.retained: dict[int, tuple[int, Tensor]] | None = None
 
     def __lt__(self, other: Node) -> bool:
         return self.number > other.number  # a heap gives the newest first
@@ -179,6 +180,22 @@ def _hooked(hooks: Iterable[Hook], gradient: Cotangent, create_graph: bool) -> C
     return gradient
 
 
+def _run_hooks(node: Node, cotangents: list[Cotangent | None], create_graph: bool, retain: bool) -> None:
+    """Call the hooks of a node's outputs in the order in which they were registered; as in Paddle the kept gradient
+    is the one at the place of `retain_grads` among them."""
+    hooks_of, retained = node.hooks or {}, node.retained or {}
+    for index in {*hooks_of, *retained}:
+        gradient, hooks = cotangents[index], hooks_of.get(index, {})
+        if gradient is None:
+            continue
+        place, tensor = retained.get(index, (0, None))
+        gradient = _hooked([hook for key, hook in hooks.items() if key < place], gradient, create_graph)
+        if tensor is not None and retain:
+            _accumulate(tensor, gradient, create_graph)
+        later = [hook for key, hook in hooks.items() if key > place]
+        cotangents[index] = _hooked(later, gradient, create_graph)
+
+
 def _walk(
     gradients: _Gradients,
     retain_graph: bool,
@@ -193,16 +210,8 @@ def _walk(
     while heap:
         node = heapq.heappop(heap)
         cotangents = pending.pop(node)
-        if node.hooks:
-            for index, hooks in node.hooks.items():
-                gradient = cotangents[index]
-                if gradient is not None:
-                    cotangents[index] = _hooked(hooks.values(), gradient, create_graph)
-        if node.retained:
-            for index, tensor in node.retained.items():
-                gradient = cotangents[index]
-                if gradient is not None and outputs is None:
-                    _accumulate(tensor, gradient, create_graph)
+        if node.hooks or node.retained:
+            _run_hooks(node, cotangents, create_graph, retain=outputs is None)
         if outputs and gradients_of is not None:
             for index, gradient in enumerate(cotangents):
                 if gradient is not None and (node, index) in outputs:
@@ -492,7 +501,7 @@ def retain_grads(tensor: Tensor) -> None:
     if tensor._node is not None and not tensor.stop_gradient:
         if tensor._node.retained is None:
             tensor._node.retained = {}
-        tensor._node.retained[tensor._index] = tensor
+        tensor._node.retained.setdefault(tensor._index, (next(_numbers), tensor))
 
 
 def clear_grad(tensor: Tensor, set_to_zero: bool = True) -> None:

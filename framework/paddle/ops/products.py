@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from framework.core.axes import normalize_axis
 from framework.nn.functional.slopes import absolute
@@ -135,14 +136,22 @@ def einsum(equation: str, *operands: Tensor) -> Tensor:
     return _einsum(parts, equation)
 
 
+def _extreme(
+    sizes: jax.Array, of: Callable[..., jax.Array], axes: tuple[int, ...], keepdim: bool
+) -> jax.Array:
+    """The greatest or smallest number; of several equal ones each gets the whole gradient, where jax divides it."""
+    extreme = of(lax.stop_gradient(sizes), axes, keepdims=True)
+    change = jnp.where(sizes == extreme, sizes - lax.stop_gradient(sizes), 0)  # 0: only its gradient counts
+    found = extreme + jnp.sum(jnp.where(jnp.isfinite(change), change, 0), axes, keepdims=True)
+    return found if keepdim else jnp.squeeze(found, axes)
+
+
 def power_norm(x: jax.Array, p: float, axes: tuple[int, ...], keepdim: bool) -> jax.Array:
     """(sum of |x|^p)^(1/p) over axes; the greatest or smallest |x| for p = inf or -inf, the count of what is not 0 for
     p = 0. Its gradient at 0 is 0."""
     sizes = absolute(as_float(x))
-    if p == math.inf:
-        return jnp.max(sizes, axes, keepdims=keepdim)
-    if p == -math.inf:
-        return jnp.min(sizes, axes, keepdims=keepdim)
+    if abs(p) == math.inf:
+        return _extreme(sizes, jnp.max if p > 0 else jnp.min, axes, keepdim)
     if p == 0:
         return jnp.sum((sizes != 0).astype(sizes.dtype), axes, keepdims=keepdim)
     if p == 1:

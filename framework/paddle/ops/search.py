@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
@@ -382,7 +383,7 @@ def unique_consecutive(
     """Without what equals the element (or the part along an axis) before it. Looks at values."""
     values = x.numpy()
     rows = values.reshape(-1, 1) if axis is None else np.moveaxis(values, axis, 0)
-    rows = rows.reshape(rows.shape[0], -1)
+    rows = rows.reshape(rows.shape[0], math.prod(rows.shape[1:]))
     new = np.ones(rows.shape[0], bool)
     new[1:] = (rows[1:] != rows[:-1]).any(1)
     first = np.flatnonzero(new)

@@ -85,6 +85,7 @@ def nanmedian(x: Array, axis: Axis = None, keepdim: bool = False, name: str | No
     low, high = (jnp.maximum(count - 1, 0) // 2, count // 2)
     pick = jnp.take_along_axis
     middle = (pick(ordered, low, -1) + pick(ordered, jnp.minimum(high, values.shape[-1] - 1), -1)) / 2
+    middle = jnp.where(count == 0, jnp.asarray(jnp.nan, values.dtype), middle)  # which has no gradient
     return _keep(middle[..., 0].astype(x.dtype if is_integer(x) else middle.dtype), axes, keepdim)
 
 

@@ -145,7 +145,8 @@ def _max_with_places(call: Call, v: Value, windows: Windows) -> tuple[Item, Item
 def _average_pool(call: Call, x: Item) -> Item:
     v = to_value(x)
     windows, inclusive = Windows(call, v), bool(call.attr("count_include_pad"))
-    if windows.plain and not (inclusive and windows.ceil):
+    uneven = any(low != high for low, high in windows.pads)  # all of it counts here, and not in Paddle's mean
+    if windows.plain and not (inclusive and (windows.ceil or uneven)):
         data, kernel, strides, edges = windows.as_image()
         return _finish(F.avg_pool2d(data, kernel, strides, edges, exclusive=not inclusive), v.ndim)
     data = windows.data

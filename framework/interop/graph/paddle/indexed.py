@@ -97,8 +97,10 @@ def _masked_select(a: Arguments) -> Item:
 @operator("repeat_interleave", "repeat_interleave_with_tensor_index")
 def _repeat(a: Arguments) -> Item:
     """Every slice of an axis as often as `Repeats` says, or as a tensor says for each."""
-    x, axis, counts = a.array("X"), int(a.attr("dim", 0)), a.get("RepeatTensor")
-    times = int(a.attr("Repeats", 0)) if counts is None else np.asarray(a.call.static(counts, "RepeatTensor"))
+    x, axis, counts = a.array("X"), int(a.attr("dim", 0)), a.get("RepeatsTensor")
+    times = (
+        int(a.attr("Repeats", 0)) if counts is None else np.asarray(a.call.static(counts, "RepeatsTensor"))
+    )
     return Value.of(jnp.repeat(x, times, axis))
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from framework.nn import functional as core
 from framework.paddle._kernel.checked import checked
@@ -35,6 +36,7 @@ def _cross_entropy(
     label_smoothing: float,
 ) -> Array:
     soft_label = soft_label or (label_smoothing > 0 and label.shape == input.shape)
+    label = lax.stop_gradient(label)  # as in Paddle soft labels get no gradient
     loss = core.cross_entropy(
         input, label, weight, ignore_index, reduction, soft_label, axis, use_softmax, label_smoothing
     )
@@ -78,9 +80,13 @@ def cross_entropy(
 def _softmax_with_cross_entropy(
     logits: Array, label: Array, soft_label: bool, ignore_index: int, return_softmax: bool, axis: int
 ) -> Any:
-    return core.softmax_with_cross_entropy(
-        logits, label, soft_label, ignore_index, True, return_softmax, axis
+    found = core.softmax_with_cross_entropy(
+        logits, lax.stop_gradient(label), soft_label, ignore_index, True, return_softmax, axis
     )
+    if not return_softmax:
+        return found
+    loss, probabilities = found
+    return loss, lax.stop_gradient(probabilities)  # as in Paddle, whose gradient knows the loss alone
 
 
 def softmax_with_cross_entropy(
@@ -105,6 +111,9 @@ def softmax_with_cross_entropy(
 def _nll_loss(input: Array, label: Array, weight: Array | None, ignore_index: int, reduction: str) -> Array:
     if input.ndim == 2 and label.ndim > 1 and len(label) == len(input):
         label = label.reshape(-1)[: len(input)]  # Paddle's kernel reads as many labels as there are rows
+    weight = (
+        weight if weight is None else lax.stop_gradient(weight)
+    )  # as in Paddle, unlike that of cross_entropy
     return core.nll_loss(jnp.moveaxis(input, 1, -1), label, weight, ignore_index, reduction)
 
 
@@ -201,11 +210,16 @@ def _of_its_type(function: Callable[..., jax.Array], input: jax.Array, **argumen
     return function(input, **arguments).astype(input.dtype)
 
 
-binary_cross_entropy = face(core.binary_cross_entropy)
-binary_cross_entropy_with_logits = face(core.binary_cross_entropy_with_logits)
+def _fixed_label(function: Callable[..., jax.Array], label: jax.Array, **arguments: object) -> jax.Array:
+    """As in Paddle the label gets no gradient: a teacher learns nothing from its students."""
+    return function(label=lax.stop_gradient(label), **arguments)
+
+
+binary_cross_entropy = face(core.binary_cross_entropy, _fixed_label)
+binary_cross_entropy_with_logits = face(core.binary_cross_entropy_with_logits, _fixed_label)
 ctc_loss = face(core.ctc_loss, _flat_lengths, name=False)
 dice_loss = face(core.dice_loss)
-log_loss = face(core.log_loss)
+log_loss = face(core.log_loss, _fixed_label)
 npair_loss = face(core.npair_loss, name=False)
 rnnt_loss = face(core.rnnt_loss, _of_its_type)
 sigmoid_focal_loss = face(core.sigmoid_focal_loss)

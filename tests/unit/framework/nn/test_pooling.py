@@ -33,6 +33,19 @@ def test_layers_by_hand():
     assert flat(nn.AdaptiveMaxPool1D(4)(line)) == [1, 2, 4, 5]
 
 
+def test_padding_behind_counts_as_far_as_padding_before() -> None:
+    """Of Paddle 2.6.2, which clips a window at the size and the padding before it, be it even or not."""
+    image = X + 1
+    means = [3.5, 4.5, 5.5, 6, 7.5, 8.5, 9.5, 10, 11.5, 12.5, 13.5, 14, 13.5, 14.5, 15.5, 16]
+    assert flat(F.avg_pool2d(image, 2, 1, "SAME", exclusive=False)) == means
+    assert flat(F.avg_pool2d(image, 2, 1, [[0, 1], [0, 1]], exclusive=False)) == means
+    before = F.avg_pool2d(image, 2, 1, [[1, 0], [1, 0]], exclusive=False)
+    assert flat(before)[:5] == [0.25, 0.75, 1.25, 1.75, 1.5]
+    line = jnp.arange(1.0, 8).reshape(1, 7, 1)
+    assert flat(F.avg_pool1d(line, 2, 2, [0, 1], exclusive=False)) == [1.5, 3.5, 5.5, 7]
+    assert flat(F.avg_pool1d(line, 3, 2, [0, 1], ceil_mode=True, exclusive=False)) == [2, 4, 6, 7]
+
+
 def test_padding_of_max_pooling_holds_pad_value():
     negative = -jnp.ones((1, 2, 2, 1))
     assert flat(nn.MaxPool2D(3, 2, 1)(negative)) == [-1]

@@ -42,6 +42,15 @@ def test_operators_compute_declared_variables() -> None:
     np.testing.assert_array_equal(gradient, np.full((3, 2), 0.25))
 
 
+def test_a_setting_given_by_a_tensor_is_read() -> None:
+    block = static.default_main_program().global_block()
+    x, limits = static.data("x", [2, 3, 3]), static.data("limits", [2])
+    ranks = block.create_var("ranks", dtype="int64")
+    block.append_op("matrix_rank", {"X": x, "TolTensor": limits}, {"Out": ranks}, {"use_default_tol": False})
+    feed = {"x": np.stack([np.diag(np.float32([3, 2, 1]))] * 2), "limits": np.float32([0.5, 2.5])}
+    assert static.Executor().run(feed=feed, fetch_list=[ranks])[0].tolist() == [3, 1]
+
+
 def test_layer_helper_records_an_operator() -> None:
     from framework.paddle.base.layer_helper import LayerHelper
 

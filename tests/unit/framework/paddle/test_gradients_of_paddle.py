@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from framework import paddle
+
+F = paddle.nn.functional
+PROBABILITIES = [[0.2, 0.8], [0.6, 0.4]]
+LOSSES = {
+    "cross_entropy": lambda x, y: F.cross_entropy(x, y, soft_label=True),
+    "smoothed": lambda x, y: F.cross_entropy(x, y, soft_label=True, label_smoothing=0.1),
+    "of probabilities": lambda x, y: F.cross_entropy(x, y, soft_label=True, use_softmax=False),
+    "softmax_with_cross_entropy": lambda x, y: F.softmax_with_cross_entropy(x, y, soft_label=True).sum(),
+    "kl_div": F.kl_div,
+    "binary_cross_entropy": F.binary_cross_entropy,
+    "binary_cross_entropy_with_logits": F.binary_cross_entropy_with_logits,
+    "log_loss": lambda x, y: F.log_loss(x[:, :1], y[:, :1]).sum(),
+    "nll_loss": lambda x, w: F.nll_loss(x, paddle.to_tensor([0, 1]), w[0]),
+}
 
 
 @pytest.fixture
@@ -25,6 +41,63 @@ def test_integers_have_integer_gradients():
     fraction = paddle.grad((x.astype("float32") * 2.5).sum(), x)[0]
     assert fraction is not None and fraction.tolist() == [2, 2, 2]
     assert (x > 1).stop_gradient and paddle.argmax(x).stop_gradient
+
+
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+def test_no_gradient_comes_to_the_labels(loss: Callable[..., paddle.Tensor]) -> None:
+    """Paddle 2.6.2 answers None for each: in mutual learning the other network is a constant."""
+    x = paddle.to_tensor([[0.3, 0.7], [0.9, 0.1]], stop_gradient=False)
+    y = paddle.to_tensor(PROBABILITIES, stop_gradient=False)
+    loss(x, y).backward()
+    assert x.grad.abs().sum().item() > 0.1
+    assert y.grad is None or y.grad.abs().sum().item() == 0
+
+
+def test_no_gradient_comes_through_the_probabilities_of_a_cross_entropy() -> None:
+    x = paddle.to_tensor([[0.2, 0.7]], stop_gradient=False)
+    loss, probabilities = F.softmax_with_cross_entropy(x, paddle.to_tensor([[1]]), return_softmax=True)
+    (loss.sum() + 5 * probabilities[0, 0]).backward()
+    np.testing.assert_allclose(x.grad.numpy(), [[0.37754, -0.37754]], atol=1e-5)  # of Paddle 2.6.2
+
+
+def test_each_of_equal_extremes_gets_the_gradient_of_an_infinite_norm() -> None:
+    x = paddle.to_tensor([1.0, -3.0, 2.0, 3.0, -1.0], stop_gradient=False)
+    for p, value, gradient in ((np.inf, 3, [0, -1, 0, 1, 0]), (-np.inf, 1, [1, 0, 0, 0, -1])):
+        x.clear_grad()
+        norm = paddle.norm(x, p)
+        norm.backward()
+        assert norm.item() == value and x.grad.tolist() == gradient  # of Paddle 2.6.2
+    rows = paddle.to_tensor([[1.0, np.inf], [np.nan, 2.0]])
+    assert paddle.norm(rows, np.inf, axis=0, keepdim=True).isnan().tolist() == [[True, False]]
+    assert paddle.norm(rows, np.inf, axis=1)[0].item() == np.inf
+
+
+@pytest.mark.parametrize(
+    ("calls", "kept"), [("r2", 4), ("2r", 8), ("2r3", 8), ("r23", 4), ("23r", 24), ("r2r", 4)]
+)
+def test_a_kept_gradient_is_that_of_its_place_among_the_hooks(calls: str, kept: float) -> None:
+    x = paddle.to_tensor([1.0], stop_gradient=False)
+    w = x + 1
+    for call in calls:
+        if call == "r":
+            w.retain_grads()
+        else:
+            w.register_hook(lambda gradient, factor=float(call): gradient * factor)
+    (w * w).sum().backward()
+    whole = 4 * np.prod([float(call) for call in calls if call != "r"])
+    assert w.grad.tolist() == [kept] and x.grad.tolist() == [whole]  # of Paddle 2.6.2
+
+
+def test_a_median_of_nothing_has_no_gradient() -> None:
+    x = paddle.to_tensor([[np.nan, np.nan], [np.nan, 2.0]], stop_gradient=False)
+    paddle.nanmedian(x, axis=1).sum().backward()
+    assert x.grad.tolist() == [[0, 0], [0, 1]]
+
+
+def test_weights_of_classes_get_gradients_from_cross_entropy() -> None:
+    x, weight = paddle.to_tensor([[0.2, 0.7], [0.5, 0.6]]), paddle.to_tensor([0.3, 0.7], stop_gradient=False)
+    F.cross_entropy(x, paddle.to_tensor([0, 1]), weight).backward()
+    np.testing.assert_allclose(weight.grad.numpy(), [0.23078, -0.0989], atol=1e-5)  # of Paddle 2.6.2
 
 
 def test_gradients_do_not_pass_numbers_that_are_put_in():

@@ -68,6 +68,8 @@ RESULTS = [
     (lambda: paddle.masked_select(Tensor([1, 2, 3]), Tensor([True, False, True])), "int64", [1, 3]),
     (lambda: paddle.unique(Tensor([3, 1, 3]), return_inverse=True)[1], "int64", [1, 0, 1]),
     (lambda: paddle.unique_consecutive(Tensor([1, 1, 2, 1])), "int64", [1, 2, 1]),
+    (lambda: paddle.unique_consecutive(paddle.zeros([0], "int32"), return_counts=True)[0], "int32", []),
+    (lambda: paddle.unique_consecutive(paddle.zeros([0, 2]), axis=0), "float32", []),
     (lambda: paddle.repeat_interleave(Tensor([5, 6]), Tensor([2, 1])), "int64", [5, 5, 6]),
     (lambda: paddle.take(Tensor([[1, 2], [3, 4]]), Tensor([-1, 0])), "int64", [4, 1]),
     (lambda: paddle.masked_fill(Tensor([1, 2]), Tensor([True, False]), 2.7), "int64", [2, 2]),

@@ -66,6 +66,13 @@ def block(open_graph):
     return open_graph(BLOCK, [tensor("x", ["n", 3, "h", "w"])], arrays=ARRAYS)
 
 
+def test_uneven_padding_counts_in_an_inclusive_mean(open_graph) -> None:
+    pads = {"kernel_shape": [2, 2], "pads": [0, 0, 1, 1], "count_include_pad": 1}
+    layer = open_graph([node("AveragePool", ["x"], ["y"], **pads)], [tensor("x", [1, 1, 2, 2])])
+    found = layer(jnp.asarray(np.float32([[[[4, 8], [12, 16]]]])))
+    np.testing.assert_allclose(np.ravel(found), [10, 6, 7, 4])
+
+
 @pytest.mark.parametrize("rows", [1, 3])
 def test_a_large_transposed_matrix_of_gemm(rows, open_graph, monkeypatch):
     arrays = {"w": numbers(5, 7), "b": numbers(5)}

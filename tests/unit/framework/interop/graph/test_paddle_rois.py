@@ -140,6 +140,9 @@ def test_runs_ranks_and_repeats() -> None:
     assert [array.tolist() for array in got.values()] == [[4, 3], [2, 2]]
     got = run("repeat_interleave", {"X": rows}, {"Out": 1}, Repeats=2, dim=0)
     np.testing.assert_array_equal(got["Out_0"], rows[[0, 0, 1, 1]])
+    counted = {"X": rows, "RepeatsTensor": np.int32([1, 2])}
+    got = run("repeat_interleave", counted, {"Out": 1}, Repeats=3, dim=0)
+    np.testing.assert_array_equal(got["Out_0"], rows[[0, 1, 1]])
     got = run(
         "searchsorted", {"SortedSequence": np.float32([1, 3, 5]), "Values": np.float32([3, 6])}, {"Out": 1}
     )
