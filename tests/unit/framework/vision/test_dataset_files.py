@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 from unicodedata import normalize
 
 import numpy as np
@@ -19,6 +20,8 @@ from framework.vision.dataset_files import (
     split_columns,
     usable_region,
 )
+
+Form = Literal["NFC", "NFD"]
 
 
 def test_images(tmp_path: Path) -> None:
@@ -97,7 +100,7 @@ def test_names_of_a_list(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("written, there", [("NFC", "NFD"), ("NFD", "NFC"), ("NFC", "NFC")])
-def test_names_in_another_form_of_unicode(tmp_path: Path, written: str, there: str) -> None:
+def test_names_in_another_form_of_unicode(tmp_path: Path, written: Form, there: Form) -> None:
     """macOS and its archives keep a letter and its accent apart; lists and annotations are written by others."""
     name = f"{normalize(written, 'Über')}/{normalize(written, 'é')}.png"
     image.write(path := tmp_path / normalize(there, name), np.zeros((2, 2, 3), np.uint8))
