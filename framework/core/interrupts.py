@@ -92,9 +92,9 @@ def defer_interrupts() -> Iterator[None]:
         return
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     before = {number: handler for number, handler in handlers.items() if callable(handler)}
-    came: list[int] = []
+    came: list[signal.Signals] = []
     for number in before:
-        signal.signal(number, lambda number, _: came.append(number))
+        signal.signal(number, lambda number, _: came.append(signal.Signals(number)))
     try:
         yield
     finally:
@@ -104,7 +104,7 @@ def defer_interrupts() -> Iterator[None]:
         threading.Thread(target=_interrupt_later, args=(dict.fromkeys(came),), daemon=True).start()
 
 
-def _interrupt_later(numbers: Iterable[int]) -> None:
+def _interrupt_later(numbers: Iterable[signal.Signals]) -> None:
     time.sleep(_MOMENT)
     for number in numbers:
         _thread.interrupt_main(number)
