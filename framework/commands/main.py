@@ -13,7 +13,7 @@ from framework.commands import streams
 from framework.config.arguments import choose_device
 from framework.config.command_line import Verb, find_verbs
 from framework.core.errors import OarError, did_you_mean
-from framework.core.interrupts import repeat_lost_interrupts, terminate_as_interrupt
+from framework.core.interrupts import import_jax_whole, repeat_lost_interrupts, terminate_as_interrupt
 
 log = logging.getLogger("oar")
 # The subcommand, its module here, and what it does. A module is imported when its command is called. Verbs of domains
@@ -65,7 +65,7 @@ def aliases() -> dict[str, str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `oar` with these arguments (default: those of this process); returns the exit status."""
-    with repeat_lost_interrupts():  # while commands are imported, too
+    with import_jax_whole(), repeat_lost_interrupts():  # while commands are imported, too
         return _guarded(lambda: _main(argv))
 
 

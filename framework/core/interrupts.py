@@ -6,11 +6,16 @@ import _thread
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.machinery import ModuleSpec, PathFinder
 from multiprocessing import resource_tracker
-from types import FrameType
+from types import FrameType, ModuleType
+from typing import ParamSpec, TypeVar
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 _TERMINATED = "stopped by SIGTERM"
 _MOMENT = 0.02  # seconds
 
@@ -77,6 +82,65 @@ def hold_signals(*numbers: signal.Signals) -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def defer_interrupts() -> Iterator[None]:
+    """Ctrl+C, and SIGTERM where it has a handler, come a moment after the block has ended, and not out of it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: handler for number, handler in handlers.items() if callable(handler)}
+    came: list[signal.Signals] = []
+    for number in before:
+        signal.signal(number, lambda number, _: came.append(signal.Signals(number)))
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if came:
+        threading.Thread(target=_interrupt_later, args=(dict.fromkeys(came),), daemon=True).start()
+
+
+def _interrupt_later(numbers: Iterable[signal.Signals]) -> None:
+    time.sleep(_MOMENT)
+    for number in numbers:
+        _thread.interrupt_main(number)
+
+
+@contextmanager
+def import_jax_whole() -> Iterator[None]:
+    """Within the block jax is imported without interrupts: where an exception, as that of Ctrl+C, leaves the native
+    module of jaxlib half imported, the process ends by SIGSEGV."""
+    finder = _JaxFinder()
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+
+
+class _JaxFinder:
+    """Finds jax, as importlib does."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """What importlib asks of a finder."""
+        spec = PathFinder.find_spec(name, path, target) if name == "jax" else None
+        if spec is not None and spec.loader is not None:
+            setattr(spec.loader, "exec_module", _uninterrupted(spec.loader.exec_module))  # noqa: B010
+        return spec
+
+
+def _uninterrupted(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        with defer_interrupts():
+            return function(*args, **kwargs)
+
+    return call
 
 
 @contextmanager

@@ -37,10 +37,11 @@ _AT_FDCWD, _EXCHANGE = -100, 2  # of renameat2 and renamex_np alike
 @contextlib.contextmanager
 def work_folder(path: Path) -> Iterator[Path]:
     """A hidden folder beside `path`, or in it where it is a mount, for what is to take its name, as `new`; it is
-    removed at the end.
+    removed at the end. Of a link it is beside the folder that the link leads to.
 
     What processes left there that were killed is removed before.
     """
+    path = _behind_link(path)
     parent = folder_around(path)
     remove_leftovers(parent.resolve())
     recover(path)
@@ -65,7 +66,11 @@ def fresh_folder(path: Path) -> Iterator[Path]:
 
 
 def put_in_place(work: Path, path: Path) -> None:
-    """`work`/new takes the name `path`; what is there is then in `work`. Raises: OSError, and nothing has changed."""
+    """`work`/new takes the name `path`; what is there is then in `work`. A link stays one, and leads to the new folder.
+
+    Raises: OSError, and nothing has changed.
+    """
+    path = _behind_link(path)
     fresh, old = work / _NEW, work / _OLD
     if work.parent == path:
         _move_entries(work)
@@ -134,8 +139,14 @@ def is_mount(path: Path) -> bool:
     }
 
 
+def _behind_link(path: Path) -> Path:
+    """The folder that a link leads to: models are kept on another disk so, and this one may have no room for them."""
+    return Path(os.path.realpath(path)) if path.is_symlink() and not path.is_file() else path
+
+
 def recover(path: Path) -> bool:
     """Bring back the folder `path` where a process was killed while it replaced it. Returns whether it did."""
+    path = _behind_link(path)
     if os.path.lexists(path) or not path.parent.is_dir():
         return False
     for work in path.parent.glob(f".{_escaped(path.name[:32])}*"):

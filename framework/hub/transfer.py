@@ -214,6 +214,7 @@ def open_url(
     Raises:
         RedirectRefused: one is not followed. What `urllib.request.urlopen` raises.
     """
+    import urllib.error
     import urllib.request
 
     class Redirects(urllib.request.HTTPRedirectHandler):
@@ -230,8 +231,24 @@ def open_url(
                 raise RedirectRefused(f"the server leads to {newurl[:200]}: {error.problem}") from None
             return super().redirect_request(req, fp, code, msg, headers, newurl)
 
+    if not handlers and (proxy := _socks_proxy(url)):  # those that are given may go without a proxy
+        raise urllib.error.URLError(
+            f"the proxy {proxy} speaks SOCKS, which is not known here: name an HTTP proxy in its place, or bring the "
+            "file here with a tool that knows SOCKS (curl --proxy)"
+        )
     request = urllib.request.Request(url, headers=dict(headers))
     return urllib.request.build_opener(Redirects, *handlers).open(request, timeout=timeout)
+
+
+def _socks_proxy(url: str) -> str:
+    """The SOCKS proxy that the environment names for an address, to which urllib would speak HTTP; "" where none."""
+    import urllib.request
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(url)
+    proxy = urllib.request.getproxies().get(parts.scheme, "")
+    is_socks = proxy.lower().startswith("socks") and not urllib.request.proxy_bypass(parts.hostname or "")
+    return f"{urlsplit(proxy).scheme}://{urlsplit(proxy).hostname}" if is_socks else ""
 
 
 def _receive(

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeGuard
+from unicodedata import normalize
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
@@ -87,13 +88,19 @@ def is_file(path: Path) -> bool:
         return False
 
 
+def spell_names(*names: str) -> tuple[str, ...]:
+    """Names, and their other forms of Unicode: macOS and its archives keep a letter and its accent apart."""
+    forms = [(name, normalize("NFC", name), normalize("NFD", name)) for name in names if not name.isascii()]
+    return tuple(dict.fromkeys((*names, *(one for some in forms for one in some))))
+
+
 def listed_name(folder: Path, name: str) -> str:
-    """What a list's file is called in `folder`: a list may have Windows' separators, or a slash in front that stands
-    for the folder. Where there is no such file, the name as it is written."""
+    """What a list's file is called in `folder`: a list may have Windows' separators, a slash in front that stands
+    for the folder, or another form of Unicode. Where there is no such file, the name as it is written."""
     plain = name.replace("\\", "/")
-    if plain == name and not name.startswith("/"):
+    if plain == name and name.isascii() and not name.startswith("/"):
         return name
-    return next((one for one in (name, plain, plain.lstrip("/")) if is_file(folder / one)), name)
+    return next((one for one in spell_names(name, plain, plain.lstrip("/")) if is_file(folder / one)), name)
 
 
 def listed_path(folder: Path, name: str) -> Path:
@@ -103,18 +110,21 @@ def listed_path(folder: Path, name: str) -> Path:
 
 def image_path(folder: Path, name: str) -> Path:
     """The image that an annotation names, seen from `folder`: written with Windows' separators too, with the path that
-    it has on the machine where it was annotated, or with an address. Where there is none, the path as it is written."""
+    it has on the machine where it was annotated, with an address, or in another form of Unicode. Where there is none,
+    the path as it is written."""
     path = folder / name
     plain = name.replace("\\", "/")
     # a folder that is there is asked for once by most file systems, each of its images would not be
-    if "/" not in plain or (plain == name and not Path(name).is_absolute() and path.parent.is_dir()):
+    if not name.isascii():
+        pass
+    elif "/" not in plain or (plain == name and not Path(name).is_absolute() and path.parent.is_dir()):
         return path
     if is_file(path):
         return path
     if "://" in plain:
         plain = unquote(urlsplit(plain).path)
-    candidates = (folder / plain, folder / plain.rpartition("/")[2])
-    return next((one for one in candidates if is_file(one)), path)
+    candidates = spell_names(plain, plain.rpartition("/")[2])
+    return next((folder / one for one in candidates if is_file(folder / one)), path)
 
 
 def split_quoted(line: str, separator: str) -> tuple[str, str] | None:

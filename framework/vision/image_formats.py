@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import io
 import re
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -56,6 +57,39 @@ def _open_jpeg(file: io.BytesIO) -> Image.Image:
     return opened
 
 
+def _open_png(file: io.BytesIO) -> Image.Image:
+    """A PNG file. Texts and colour profiles that unpack to more than Pillow takes are left out, not the whole image."""
+    from PIL import PngImagePlugin
+
+    data = file.getvalue()
+    if any(name in data for name in _PACKED):
+        file = io.BytesIO(_leave_out_large_texts(data, PngImagePlugin.MAX_TEXT_CHUNK))
+    return PngImagePlugin.PngImageFile(file)
+
+
+def _leave_out_large_texts(data: bytes, limit: int) -> bytes:
+    kept, offset = [data[:8]], 8
+    while offset + 12 <= len(data):
+        length, name = int.from_bytes(data[offset : offset + 4], "big"), data[offset + 4 : offset + 8]
+        chunk = data[offset : offset + 12 + length]
+        if name not in _PACKED or _unpacked_size(name, chunk[8:-4], limit) <= limit:
+            kept.append(chunk)
+        offset += 12 + length
+    return b"".join(kept) + data[offset:]
+
+
+def _unpacked_size(name: bytes, content: bytes, limit: int) -> int:
+    """Of what a chunk holds packed, at most one byte more than the limit; 0 where it holds nothing packed."""
+    after = content.partition(b"\0")[2]
+    packed = after[1:]  # behind a name and the method
+    if name == b"iTXt":  # a name, whether it is packed, the method, a language and the name in that
+        packed = after[2:].split(b"\0", 2)[-1] if after[:1] == b"\1" else b""
+    try:
+        return len(zlib.decompressobj().decompress(packed, limit + 1))
+    except zlib.error:
+        return 0
+
+
 def _open_avif(file: io.BytesIO) -> Image.Image:
     if features.check("avif"):
         return _plugin("AvifImagePlugin", "AvifImageFile")(file)
@@ -90,12 +124,11 @@ def _open_jpeg2000(file: io.BytesIO) -> Image.Image:
     return _plugin("Jpeg2KImagePlugin", "Jpeg2KImageFile")(file)
 
 
+_PACKED = (b"zTXt", b"iTXt", b"iCCP")  # chunks that hold a stream of zlib
 _COUNT = 0xB001  # of the images of an MPO file, CIPA DC-007
 _FORMATS = (
     ImageFormat("JPEG", re.compile(rb"\xff\xd8\xff"), _open_jpeg, (".jpg", ".jpeg", ".jpe", ".jfif", ".mpo")),
-    ImageFormat(
-        "PNG", re.compile(rb"\x89PNG\r\n\x1a\n"), _plugin("PngImagePlugin", "PngImageFile"), (".png", ".apng")
-    ),
+    ImageFormat("PNG", re.compile(rb"\x89PNG\r\n\x1a\n"), _open_png, (".png", ".apng")),
     ImageFormat("BMP", re.compile(rb"BM"), _plugin("BmpImagePlugin", "BmpImageFile"), (".bmp", ".dib")),
     ImageFormat(
         "TIFF",

@@ -14,7 +14,7 @@ import threading
 import zipfile
 import zlib
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -34,6 +34,7 @@ from framework.vision.dataset_files import (
     listed_name,
     read_image,
     read_lines,
+    spell_names,
     split_quoted,
 )
 from framework.vision.deep_samples import ValueRange
@@ -50,6 +51,7 @@ _ZIP_ERRORS = (
     OSError,
     EOFError,
 )
+_MS_DOS = 0  # the system that made an entry of a zip
 _MAX_IMAGE_BYTES = 1 << 30  # unpacked; a zip of some megabytes can hold more than fits into memory
 _GET_ZIP_AGAIN = "test the archive with a zip program, and copy or download it again"
 _SPLITS = {"train", "val", "valid", "validation", "test"}
@@ -183,6 +185,10 @@ class ImageFolder(_ImageFiles):
                 if self.split == ""
                 else None,
             )
+        names = self.classes or ()
+        if self.labels_file is not None:
+            names = read_class_names(self.labels_file)
+        images = _rename(images, {one: name for name in names for one in spell_names(name)})
         if self.classes is not None:
             images = self._select(images, self.classes)
         empty = [name for name, files in images.items() if not files]
@@ -205,12 +211,12 @@ class ImageFolder(_ImageFiles):
             )
         class_names = tuple(images) if self.classes is None else self.classes
         if self.labels_file is not None:
-            class_names = read_class_names(self.labels_file)
+            class_names = tuple(names)
             self._check_classes(class_names, images)
         number = {name: index for index, name in enumerate(class_names)}
         labels = np.repeat([number[name] for name in images], [len(files) for files in images.values()])
-        names = [file for files in images.values() for file in files]
-        return _Index(names, labels.astype(np.int32), class_names)
+        files_of_all = [file for files in images.values() for file in files]
+        return _Index(files_of_all, labels.astype(np.int32), class_names)
 
     def _select(self, images: dict[str, list[str]], names: Sequence[str]) -> dict[str, list[str]]:
         """The images of these classes, none of one that has no folder here."""
@@ -386,6 +392,13 @@ class _Archive:
         self._path, self._lock = path, threading.Lock()
         try:
             self._file = zipfile.ZipFile(path)
+            # .NET, and PowerShell before 7, write Windows' separators, which belong to no name there
+            self._names = {
+                entry.filename.replace("\\", "/")
+                if entry.create_system == _MS_DOS
+                else entry.filename: entry.filename
+                for entry in self._file.infolist()
+            }
         except _ZIP_ERRORS as error:
             raise InputError(
                 "the archive is damaged", where=path, received=error, fix=_GET_ZIP_AGAIN
@@ -394,7 +407,7 @@ class _Archive:
     def list_members(self, prefix: str) -> dict[str, list[str]]:
         """The files below `prefix` by their class folder."""
         found: dict[str, list[str]] = {}
-        for entry in sorted(self._file.namelist()):
+        for entry in sorted(self._names):
             parts = PurePosixPath(entry[len(prefix) :]).parts
             hidden = any(map(is_hidden, parts))
             if not entry.startswith(prefix) or hidden or not parts or (len(parts) == 1 and entry[-1] != "/"):
@@ -406,6 +419,7 @@ class _Archive:
 
     def read(self, name: str) -> bytes:
         try:
+            name = self._names.get(name, name)
             if (size := self._file.getinfo(name).file_size) > _MAX_IMAGE_BYTES:
                 raise ValueError(f"{size:,} bytes once it is unpacked, more than {_MAX_IMAGE_BYTES:,}")
             with self._lock:
@@ -417,6 +431,12 @@ class _Archive:
                 received=error,
                 fix=_GET_ZIP_AGAIN,
             ) from error
+
+
+def _rename(images: Mapping[str, list[str]], names: Mapping[str, str]) -> dict[str, list[str]]:
+    """The images by the name of their class as it is declared, where no folder has just that name."""
+    free = {folder: name for folder in images if (name := names.get(folder, folder)) not in images}
+    return {free.get(folder, folder): files for folder, files in images.items()}
 
 
 def _walk(root: Path) -> dict[str, list[str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unicodedata import normalize
 
 from framework.core.errors import InputError
 from framework.vision.dataset_files import abbreviate, is_file
@@ -34,11 +35,11 @@ class ImageIndex:
             return path.resolve()
         if self._paths is None:
             self._paths = self._list()
-        last = relative.rpartition("/")[2]
+        last = normalize("NFC", relative.rpartition("/")[2])
         candidates = self._paths.get(last, [])
         shared = [_count_shared(relative, one) for one in candidates]
         best = [one for one, count in zip(candidates, shared) if count == max(shared)]
-        if len(best) > 1 and last == best[0].name:
+        if len(best) > 1 and last == normalize("NFC", best[0].name):
             raise InputError(
                 "several images have the name that annotations have",
                 where=self.folder,
@@ -48,13 +49,14 @@ class ImageIndex:
         return best[-1] if best else None
 
     def _list(self) -> dict[str, list[Path]]:
-        """Images by name, and by name without suffix where no image is called so."""
+        """Images by name, and by name without suffix where no image is called so: in one form of Unicode, since macOS
+        and its archives keep a letter and its accent apart."""
         listed = list_images(self.folder, recursive=True) if self.folder.is_dir() else []
         by_stem: dict[str, list[Path]] = {}
         by_name: dict[str, list[Path]] = {}
         for one in listed:
-            by_stem.setdefault(one.stem, []).append(one)
-            by_name.setdefault(one.name, []).append(one)
+            by_stem.setdefault(normalize("NFC", one.stem), []).append(one)
+            by_name.setdefault(normalize("NFC", one.name), []).append(one)
         return by_stem | by_name
 
     def find(self, name: str, where: str) -> Path:

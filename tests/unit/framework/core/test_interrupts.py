@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import signal
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from framework.commands.main import run
-from framework.core.interrupts import catch_interrupt, terminate_as_interrupt
+from framework.core.interrupts import (
+    catch_interrupt,
+    import_jax_whole,
+    terminate_as_interrupt,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -76,3 +82,23 @@ def test_handlers_of_others_stay() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     with catch_interrupt(stopped):
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_an_interrupt_waits_until_jax_is_imported(
+    ctrl_c_interrupts, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """jaxlib 0.10.2 ends the process by SIGSEGV where an exception leaves it half imported."""
+    (tmp_path / "jax.py").write_text(
+        "import signal\nsignal.raise_signal(signal.SIGINT)\nis_whole = True\n", encoding="utf-8"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "jax", raising=False)
+    before, modules = list(sys.meta_path), []
+    with pytest.raises(KeyboardInterrupt), import_jax_whole():
+        modules.append(importlib.import_module("jax"))
+        time.sleep(20)
+    assert modules[0].is_whole and sys.meta_path == before
+    # An import that is not of a command ends at once, as ever.
+    monkeypatch.delitem(sys.modules, "jax")
+    with pytest.raises(KeyboardInterrupt):
+        importlib.import_module("jax")

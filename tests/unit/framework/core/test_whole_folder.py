@@ -220,3 +220,19 @@ def test_two_runs_into_one_folder_leave_one_of_them_whole(
     names = sorted(path.name for path in (tmp_path / "a").iterdir())
     assert names in (["one0", "one1", "one2"], ["two0", "two1", "two2"])
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize("exchanges", [True, False])
+def test_a_link_to_a_folder_stays_a_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchanges: bool
+) -> None:
+    """Models that are kept on another disk."""
+    if not exchanges:
+        monkeypatch.setattr(whole_folder, "_exchange", lambda one, other: False)
+    (tmp_path / "disk/net").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "disk/net", target_is_directory=True)
+    for value in (1.0, 2.0):
+        Artifact({}, {}, {"w": np.full(2, value, np.float32)}).save(tmp_path / "link")
+        assert (tmp_path / "link").is_symlink()
+        assert load_artifact(tmp_path / "disk/net").weights["w"][0] == value
+    assert os.listdir(tmp_path / "disk") == ["net"]

@@ -394,3 +394,17 @@ def test_who_waits_for_another_download_is_told(tmp_path: Path, caplog: pytest.L
         pass
     thread.join()
     assert caplog.text.count("another process downloads into") == 1
+
+
+@pytest.mark.parametrize("bypassed", [False, True])
+def test_a_socks_proxy_is_named(catalogue, server, monkeypatch: pytest.MonkeyPatch, bypassed: bool) -> None:
+    """urllib would speak HTTP to it, and tell of an answer that did not come."""
+    catalogue(server.source(PATH, CONTENT))
+    monkeypatch.setenv("http_proxy", "socks5h://me:secret@127.0.0.1:1")
+    monkeypatch.setenv("no_proxy", "127.0.0.1" if bypassed else "")
+    if bypassed:
+        assert hub.fetch("net").read_bytes() == CONTENT
+        return
+    with pytest.raises(HubError, match=r"socks5h://127\.0\.0\.1 speaks SOCKS") as error:
+        hub.fetch("net")
+    assert "secret" not in message(error)

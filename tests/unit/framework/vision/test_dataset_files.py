@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
+from unicodedata import normalize
 
 import numpy as np
 import pytest
 
 from framework.core.errors import InputError
 from framework.vision import image
+from framework.vision.annotations.image_index import ImageIndex
 from framework.vision.dataset_files import (
     abbreviate,
     find_missing,
@@ -17,6 +20,8 @@ from framework.vision.dataset_files import (
     split_columns,
     usable_region,
 )
+
+Form = Literal["NFC", "NFD"]
 
 
 def test_images(tmp_path: Path) -> None:
@@ -92,3 +97,16 @@ def test_names_of_a_list(tmp_path: Path) -> None:
     )  # another folder's file is not taken
     line = "sub\\b (2).png sub\\b (2).png"
     assert split_columns(line, tmp_path) == ("sub\\b (2).png", "sub\\b (2).png")
+
+
+@pytest.mark.parametrize("written, there", [("NFC", "NFD"), ("NFD", "NFC"), ("NFC", "NFC")])
+def test_names_in_another_form_of_unicode(tmp_path: Path, written: Form, there: Form) -> None:
+    """macOS and its archives keep a letter and its accent apart; lists and annotations are written by others."""
+    name = f"{normalize(written, 'Über')}/{normalize(written, 'é')}.png"
+    image.write(path := tmp_path / normalize(there, name), np.zeros((2, 2, 3), np.uint8))
+    assert image_path(tmp_path, name) == listed_path(tmp_path, name) == path
+    assert image_path(tmp_path, f"C:\\{name}".replace("/", "\\")) != path
+    last = name.rpartition("/")[2]
+    assert image_path(path.parent, f"C:\\set\\{last}") == path
+    assert ImageIndex(tmp_path).look_up(last) == ImageIndex(tmp_path).look_up(name) == path
+    assert not image_path(tmp_path, "ö.png").exists()

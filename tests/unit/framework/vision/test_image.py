@@ -3,6 +3,7 @@
 import io
 import os
 import struct
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -485,3 +486,21 @@ def test_real_images():
 def test_a_border_has_a_limit():
     with pytest.raises(ShapeError, match="cannot be extended to so many pixels"):
         image.pad(np.zeros((4, 4, 3), np.uint8), 0, 2**31, 0, 0)
+
+
+def test_png_with_texts_that_are_too_large() -> None:
+    """A picture of a tool that keeps its state in it, or a hostile one: pixels and orientation stay."""
+    pixels, exif = noise(), Image.Exif()
+    exif[0x0112] = 3
+    for name, content in (
+        (b"zTXt", b"a\0\0" + zlib.compress(bytes(3 << 20))),
+        (b"iCCP", b"a\0\0" + zlib.compress(bytes(3 << 20))),
+        (b"iTXt", b"a\0\1\0en\0\0" + zlib.compress(bytes(3 << 20))),
+        (b"iTXt", b"a\0\0\0en\0\0" + b"b" * 5000),
+        (b"zTXt", b"no stream"),
+    ):
+        data = encoded(pixels, "PNG", exif=exif)
+        chunk = len(content).to_bytes(4, "big") + name + content
+        chunk += zlib.crc32(name + content).to_bytes(4, "big")
+        for at in (33, len(data) - 12):  # behind the header, before the end
+            np.testing.assert_array_equal(image.read(data[:at] + chunk + data[at:]), pixels[::-1, ::-1])

@@ -3,6 +3,7 @@
 import os
 import pickle
 import shutil
+import unicodedata
 import zipfile
 from pathlib import Path
 
@@ -413,3 +414,35 @@ def test_an_empty_folder_of_a_class_that_another_split_has(folder):
     (folder / "val/cow").rmdir()
     dataset = ImageFolder(folder, "val")
     assert dataset.class_names == ("cat", "dog") and values(dataset) == [(5, 1)]
+
+
+# -- names of other systems --------------------------------------------------------------------------------------------
+
+
+def test_a_zip_of_windows_has_its_separators(folder, tmp_path):
+    """.NET Framework and PowerShell's Compress-Archive write them, and say that MS-DOS made the entries."""
+    for system, names in ((0, ("cat", "dog")), (3, ())):
+        with zipfile.ZipFile(tmp_path / f"{system}.zip", "w") as archive:
+            for name, file in (("dog\\a.png", "dog/a.png"), ("cat\\c.png", "cat/deep/c.PNG")):
+                entry = zipfile.ZipInfo()
+                entry.filename, entry.create_system = name, system
+                archive.writestr(entry, (folder / "train" / file).read_bytes())
+        dataset = ImageFolder(tmp_path / f"{system}.zip")
+        if names:
+            assert dataset.class_names == names and values(dataset) == [(3, 0), (1, 1)]
+        else:
+            with pytest.raises(InputError, match="no class folders"):
+                len(dataset)
+
+
+def test_classes_in_another_form_of_unicode(tmp_path):
+    """macOS' archives keep a letter and its accent apart."""
+    for number, form in enumerate(("NFD", "NFC")):
+        paint(tmp_path / form / unicodedata.normalize(form, "é") / "a.png", number)
+        (tmp_path / f"{form}.txt").write_text(unicodedata.normalize(form, "é") + "\n", encoding="utf-8")
+    dataset = ImageFolder(tmp_path / "NFD", labels_file=tmp_path / "NFC.txt")
+    assert dataset.class_names == ("\xe9",) and values(dataset) == [(0, 0)]
+    assert values(ImageFolder(tmp_path / "NFC", classes=(unicodedata.normalize("NFD", "é"),))) == [(1, 0)]
+    shutil.copytree(tmp_path / "NFD", tmp_path / "both")
+    shutil.copytree(tmp_path / "NFC", tmp_path / "both", dirs_exist_ok=True)
+    assert len(ImageFolder(tmp_path / "both")) == 2
