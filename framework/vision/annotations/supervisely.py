@@ -103,7 +103,9 @@ def read_supervisely(source: Path, images: Path | None = None) -> AnnotatedSet:
         path = indices[folder].find(_image_name(file, folder), str(file))
         size_hw = read_size(path)
         if (said := _read_size_hw(data["size"])) is not None and said != size_hw:
-            problems.append(f"{file}: of an image {said[1]}x{said[0]}, but {path.name} is {size_hw[1]}x{size_hw[0]}")
+            problems.append(
+                f"{file}: of an image {said[1]}x{said[0]}, but {path.name} is {size_hw[1]}x{size_hw[0]}"
+            )
         objects = tuple(_read_objects(data["objects"], size_hw, is_inclusive, str(file), problems, left_out))
         split = SUBSETS.get(folder.name.lower(), "")
         name = indices[folder].name(path)
