@@ -119,7 +119,7 @@ async def _read_predict(body: bytes, kind: str) -> object:
         "app": None,  # starlette's forms raise its own error for a server only where there is an application
         "headers": [(b"content-type", kind.encode())],
     }
-    model: Any = SimpleNamespace(in_thread=in_thread)
+    model: Any = SimpleNamespace(in_thread=in_thread, predictor=None)
     store: Any = SimpleNamespace(settings=SimpleNamespace(limits=Limits(), allow_url=False))
     with contextlib.suppress(HTTPException):  # starlette's own, of forms that are none: answered with 400
         return await read_request(Request(scope, receive), model, store)
