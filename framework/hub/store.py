@@ -489,8 +489,8 @@ def _bring(source: Source, file: File, folder: Path, label: str) -> Path:
     """Downloads from one source, verifies, moves into place. Another process that does the same is waited for."""
     target = _target(source, file, folder)
     tag = hashlib.sha256(f"{source} {source.sha256}".encode()).hexdigest()[:12]
-    with transfer.place_for(target) as place:
-        part = made = place / f"{target.name}.{tag}.part"
+    with transfer.place_for(target) as directory:
+        part = made = directory / f"{target.name}.{tag}.part"
         if _try(target, [source], str(target)) is None:
             return target
         while True:

@@ -245,9 +245,9 @@ def _socks_proxy(url: str) -> str:
     import urllib.request
     from urllib.parse import urlsplit
 
-    parts = urlsplit(url)
-    proxy = urllib.request.getproxies().get(parts.scheme, "")
-    is_socks = proxy.lower().startswith("socks") and not urllib.request.proxy_bypass(parts.hostname or "")
+    address = urlsplit(url)
+    proxy = urllib.request.getproxies().get(address.scheme, "")
+    is_socks = proxy.lower().startswith("socks") and not urllib.request.proxy_bypass(address.hostname or "")
     return f"{urlsplit(proxy).scheme}://{urlsplit(proxy).hostname}" if is_socks else ""
 
 

@@ -125,10 +125,10 @@ def open_parquet(path: str | Path, extra: str) -> ParquetFile:
 def report_damage(path: str | Path) -> Iterator[None]:
     """Within the block pyarrow's errors are a FormatError: pages of rows are read, and checked, long after the file
     was opened, and what it makes of them is of several kinds that have nothing in common."""
-    own = getattr(sys.modules.get("pyarrow"), "ArrowException", ValueError)
+    pyarrow_error = getattr(sys.modules.get("pyarrow"), "ArrowException", ValueError)
     try:
         yield
-    except (OSError, ValueError, OverflowError, own) as error:
+    except (OSError, ValueError, OverflowError, pyarrow_error) as error:
         raise FormatError(
             "the table cannot be read", where=path, received=str(error)[:300], allowed="a Parquet file"
         ) from error

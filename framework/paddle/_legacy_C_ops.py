@@ -109,10 +109,10 @@ def check_finite_and_unscale(
 ) -> tuple[Sequence[Tensor], Tensor]:
     """As `paddle._C_ops.check_finite_and_unscale_`, with the results in `out` and `found_infinite`."""
     copies = [one if one is target else one.clone() for one, target in zip(x, out, strict=True)]
-    results, found = _C_ops.check_finite_and_unscale_(copies, scale)
+    results, is_infinite = _C_ops.check_finite_and_unscale_(copies, scale)
     for target, result in zip(out, results, strict=True):
         replace_value(target, result)
-    replace_value(found_infinite, found.reshape(found_infinite.shape).astype(found_infinite.dtype))
+    replace_value(found_infinite, is_infinite.reshape(found_infinite.shape).astype(found_infinite.dtype))
     return out, found_infinite
 
 

@@ -82,6 +82,14 @@ def split_record(record: str, separator: str) -> list[str]:
     return next(csv.reader(_with_breaks(record), delimiter=separator))
 
 
+def split_line(record: str, separator: str, where: str) -> list[str]:
+    """`split_record` of a user's file. Raises: FormatError."""
+    try:
+        return split_record(record, separator)
+    except csv.Error as error:
+        raise FormatError("the line cannot be divided into columns", where=where, received=error) from error
+
+
 def _with_breaks(record: str) -> list[str]:
     """Its lines with their ends; str.splitlines would end them at other characters too."""
     *lines, last = record.split("\n")

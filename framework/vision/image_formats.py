@@ -68,14 +68,14 @@ def _open_png(file: io.BytesIO) -> Image.Image:
 
 
 def _leave_out_large_texts(data: bytes, limit: int) -> bytes:
-    kept, offset = [data[:8]], 8
+    chunks, offset = [data[:8]], 8
     while offset + 12 <= len(data):
         length, name = int.from_bytes(data[offset : offset + 4], "big"), data[offset + 4 : offset + 8]
         chunk = data[offset : offset + 12 + length]
         if name not in _PACKED or _unpacked_size(name, chunk[8:-4], limit) <= limit:
-            kept.append(chunk)
+            chunks.append(chunk)
         offset += 12 + length
-    return b"".join(kept) + data[offset:]
+    return b"".join(chunks) + data[offset:]
 
 
 def _unpacked_size(name: bytes, content: bytes, limit: int) -> int:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from framework.core.errors import FormatError
-from framework.text.lines import find_delimiter, read_lines, records, split_record
+from framework.text.lines import find_delimiter, read_lines, records, split_line
 from nlp.data.texts import Column, column, written_list
 
 _WORDS = ("tokens", "words", "token", "word")
@@ -32,7 +31,8 @@ def read_tag_table(path: Path, word: Column, tag: Column) -> Iterator[tuple[int,
     lines = read_lines(path)
     separator = find_delimiter(lines[0])
     rows = [
-        (index + 1, _split(record, separator, path, index)) for index, record in records(lines, separator)
+        (index + 1, split_line(record, separator, f"{path}, line {index + 1}"))
+        for index, record in records(lines, separator)
     ]
     titles = [title.strip().lower() for title in rows[0][1]]
     usual = _first_of(_WORDS, titles), _first_of(_TAGS, titles)
@@ -40,7 +40,7 @@ def read_tag_table(path: Path, word: Column, tag: Column) -> Iterator[tuple[int,
         word, tag = (titles[place] for place in usual if place is not None)
     has_titles = isinstance(word, str) or isinstance(tag, str)
     if has_titles:
-        word, tag = (_place(rows[0][1], name, f"{path}, line 1") for name in (word, tag))
+        word, tag = (_find_column(rows[0][1], name, f"{path}, line 1") for name in (word, tag))
     mark = _first_of(_SENTENCES, titles) if has_titles else None
     words: list[object] = []
     tags: list[object] = []
@@ -75,20 +75,11 @@ def _first_of(names: Sequence[str], titles: Sequence[str]) -> int | None:
     return next((titles.index(name) for name in names if name in titles), None)
 
 
-def _place(titles: Sequence[str], name: Column, where: str) -> int:
+def _find_column(titles: Sequence[str], name: Column, where: str) -> int:
     """Raises: FormatError, where no column has this name."""
-    known = [title.strip().lower() for title in titles]
-    if isinstance(name, int) or name.lower() in known:
-        return name if isinstance(name, int) else known.index(name.lower())
+    lowered = [title.strip().lower() for title in titles]
+    if isinstance(name, int) or name.lower() in lowered:
+        return name if isinstance(name, int) else lowered.index(name.lower())
     raise FormatError(
         "a column is missing", where=where, received=f"column {name!r}", allowed=", ".join(titles)
     )
-
-
-def _split(record: str, separator: str, path: Path, index: int) -> list[str]:
-    try:
-        return split_record(record, separator)
-    except csv.Error as error:
-        raise FormatError(
-            "the line cannot be divided into columns", where=f"{path}, line {index + 1}", received=error
-        ) from error

@@ -107,10 +107,10 @@ def permuted_weights(
     orders: int, tokens: jax.Array, counts: jax.Array, *, end: int, padding: int
 ) -> jax.Array:
     """How much each entry counts in `permuted_cross_entropy` of so many orders of reading -> [K, N, L + 1]."""
-    wanted = tokens[:, 1:]
-    symbols = (wanted != padding) & (wanted != end)
+    targets = tokens[:, 1:]
+    symbols = (targets != padding) & (targets != end)
     first = jnp.arange(orders)[:, None, None] < 2
-    return jnp.where(symbols | ((wanted == end) & first), counts[:, None], 0.0)
+    return jnp.where(symbols | ((targets == end) & first), counts[:, None], 0.0)
 
 
 def center_loss(features: jax.Array, classes: jax.Array, centers: jax.Array, weight: jax.Array) -> jax.Array:

@@ -71,5 +71,5 @@ class TableMasterStructure(TableStructure):
         apart = absolute(said.boxes.astype(jnp.float32) - batch["boxes"][:, 1:]) * mask
         boxes = self.loc_weight * apart.sum() / jnp.maximum(mask.sum(), 1.0)
         hits = jnp.where(said.logits.argmax(axis=-1) == wanted, run, 0.0).sum() / total
-        parts = {"structure": structure, "boxes": boxes, "accuracy": hits}
-        return Losses(structure + boxes, parts, run.sum())
+        terms = {"structure": structure, "boxes": boxes, "accuracy": hits}
+        return Losses(structure + boxes, terms, run.sum())

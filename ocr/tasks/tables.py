@@ -148,8 +148,8 @@ class TableStructure(Task[Sample, StructureNetwork]):
         hits = jnp.where(said.logits.argmax(axis=-1) == tokens[:, 1:], run, 0.0).sum() / jnp.maximum(
             run.sum(), 1.0
         )
-        parts = {"structure": structure, "boxes": boxes, "accuracy": hits}
-        return Losses(structure + boxes, parts, run.sum())
+        terms = {"structure": structure, "boxes": boxes, "accuracy": hits}
+        return Losses(structure + boxes, terms, run.sum())
 
     def describe_outputs(self) -> Mapping[str, Mapping[str, JSON]]:
         return {

@@ -142,8 +142,8 @@ def _extreme(
     """The greatest or smallest number; of several equal ones each gets the whole gradient, where jax divides it."""
     extreme = of(lax.stop_gradient(sizes), axes, keepdims=True)
     change = jnp.where(sizes == extreme, sizes - lax.stop_gradient(sizes), 0)  # 0: only its gradient counts
-    found = extreme + jnp.sum(jnp.where(jnp.isfinite(change), change, 0), axes, keepdims=True)
-    return found if keepdim else jnp.squeeze(found, axes)
+    value = extreme + jnp.sum(jnp.where(jnp.isfinite(change), change, 0), axes, keepdims=True)
+    return value if keepdim else jnp.squeeze(value, axes)
 
 
 def power_norm(x: jax.Array, p: float, axes: tuple[int, ...], keepdim: bool) -> jax.Array:

@@ -102,9 +102,9 @@ def read_supervisely(source: Path, images: Path | None = None) -> AnnotatedSet:
     for folder, file, data in files:
         path = indices[folder].find(_image_name(file, folder), str(file))
         size_hw = read_size(path)
-        if (said := _read_size_hw(data["size"])) is not None and said != size_hw:
+        if (written_hw := _read_size_hw(data["size"])) is not None and written_hw != size_hw:
             problems.append(
-                f"{file}: of an image {said[1]}x{said[0]}, but {path.name} is {size_hw[1]}x{size_hw[0]}"
+                f"{file}: of an image {written_hw[1]}x{written_hw[0]}, but {path.name} is {size_hw[1]}x{size_hw[0]}"
             )
         objects = tuple(_read_objects(data["objects"], size_hw, is_inclusive, str(file), problems, left_out))
         split = SUBSETS.get(folder.name.lower(), "")
@@ -225,8 +225,8 @@ def _read_object(
     if kind == "polygon":
         return _polygon_object(label, [_rings(entry.get("points"))], size_hw, attributes)
     if kind == "multipolygon":
-        parts = entry.get("parts")
-        rings = [_rings(one) for one in parts] if isinstance(parts, list) else []
+        shapes = entry.get("parts")
+        rings = [_rings(one) for one in shapes] if isinstance(shapes, list) else []
         return _polygon_object(label, rings, size_hw, attributes)
     if kind in _MASKS:
         return from_full_mask(label, _read_bitmap(entry.get(_MASKS[kind]), size_hw), attributes)
@@ -269,19 +269,22 @@ def _read_box(corners: np.ndarray, is_inclusive: bool) -> Box:
 
 
 def _polygon_object(
-    label: str, parts: Sequence[Sequence[np.ndarray]], size_hw: tuple[int, int], attributes: Mapping[str, str]
+    label: str,
+    shapes: Sequence[Sequence[np.ndarray]],
+    size_hw: tuple[int, int],
+    attributes: Mapping[str, str],
 ) -> AnnotatedObject:
-    """The object of parts, each an outline and its holes. Raises: ValueError."""
-    outlines = [outline_object(label, part[0], attributes).outlines[0] for part in parts]
+    """The object of shapes, each an outline and its holes. Raises: ValueError."""
+    outlines = [outline_object(label, shape[0], attributes).outlines[0] for shape in shapes]
     if not outlines:
         raise ValueError(f"{label}: no part")
-    if all(len(part) == 1 for part in parts):
+    if all(len(shape) == 1 for shape in shapes):
         return AnnotatedObject(label, bounds(outlines), tuple(outlines), attributes=attributes)
     covered = np.zeros(size_hw, bool)
-    for part in parts:
-        for ring in part:
+    for shape in shapes:
+        for ring in shape:
             outline_object(label, ring, attributes)  # which checks its points
-        covered |= polygons.fill(part[:1], size_hw) & ~polygons.fill(part[1:], size_hw)
+        covered |= polygons.fill(shape[:1], size_hw) & ~polygons.fill(shape[1:], size_hw)
     if not covered.any():
         raise ValueError(f"{label}: no pixel of it is on the image")
     return from_full_mask(label, covered, attributes)

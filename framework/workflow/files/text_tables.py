@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import logging
 from collections.abc import Sequence
 from pathlib import Path
 
 from framework.core.errors import FormatError, InputError
 from framework.text.json_entries import is_json, read_json_entries
-from framework.text.lines import find_delimiter, read_lines, records, split_record
+from framework.text.lines import find_delimiter, read_lines, records, split_line
 
 _TABLES = (".csv", ".tsv")
 _ONE = (
@@ -47,27 +46,18 @@ def read_table_texts(path: Path, pairs: bool) -> list[str] | list[tuple[str, str
         return None
     lines = read_lines(path)
     separator = "\t" if path.suffix.lower() == ".tsv" else find_delimiter(lines[0])
-    found = [
-        (f"{path}, line {index + 1}", _split(path, index, record, separator))
+    table = [
+        (f"{path}, line {index + 1}", split_line(record, separator, f"{path}, line {index + 1}"))
         for index, record in records(lines, separator)
     ]
-    titles = [title.strip() for title in found[0][1]]
+    titles = [title.strip() for title in table[0][1]]
     if _find_columns(titles, pairs) is not None:
         # Within the table an empty line is an empty text, so that the others keep their places; at the end it is none.
-        kept = found[1:-1] if not any(found[-1][1]) else found[1:]
-        return _select(path, [(where, titles, fields) for where, fields in kept], pairs)
+        body = table[1:-1] if not any(table[-1][1]) else table[1:]
+        return _select(path, [(where, titles, fields) for where, fields in body], pairs)
     if path.suffix.lower() == ".tsv":
         return None
-    return _select(path, [(where, None, fields) for where, fields in found], pairs)
-
-
-def _split(path: Path, index: int, record: str, separator: str) -> list[str]:
-    try:
-        return split_record(record, separator)
-    except csv.Error as error:
-        raise FormatError(
-            "the line cannot be divided into columns", where=f"{path}, line {index + 1}", received=error
-        ) from error
+    return _select(path, [(where, None, fields) for where, fields in table], pairs)
 
 
 def _entry_row(where: str, entry: object) -> Row:
@@ -89,26 +79,25 @@ def _entry_row(where: str, entry: object) -> Row:
 
 def _find_columns(titles: Sequence[str], pairs: bool) -> list[int] | None:
     """The places of the texts among the titles: one, or two of a pair; None where no title says so."""
-    known = [title.lower() for title in titles]
-    wanted = _TWO.split(",") if pairs else _ONE.split()
-    named = next((names.split() for names in wanted if set(names.split()) <= set(known)), None)
-    return None if named is None else [known.index(name) for name in named]
+    lowered = [title.lower() for title in titles]
+    options = _TWO.split(",") if pairs else _ONE.split()
+    named = next((names.split() for names in options if set(names.split()) <= set(lowered)), None)
+    return None if named is None else [lowered.index(name) for name in named]
 
 
 def _select(path: Path, rows: Sequence[Row], pairs: bool) -> list[str] | list[tuple[str, str]]:
     texts: list[str] = []
     couples: list[tuple[str, str]] = []
-    said: set[tuple[str, ...]] = set()
+    used: set[tuple[str, ...]] = set()
     for where, titles, fields in rows:
-        places = list(range(1 + pairs)) if titles is None else _find_columns(titles, pairs)
-        if places is None or (titles is None and len(fields) != 1 + pairs):
-            shown = titles if titles is not None else fields
+        columns = list(range(1 + pairs)) if titles is None else _find_columns(titles, pairs)
+        if columns is None or (titles is None and len(fields) != 1 + pairs):
             raise InputError(
                 "no columns are named as the two texts of a pair"
                 if pairs
                 else "no column is named as the texts",
                 where=where if titles is None or is_json(path) else path,
-                received=", ".join(shown)[:100] or "none with a text",
+                received=", ".join(fields if titles is None else titles)[:100] or "none with a text",
                 allowed="text and text_pair, sentence1 and sentence2, context and question, query and title"
                 if pairs
                 else ", ".join(_ONE.split()[:8]),
@@ -117,12 +106,12 @@ def _select(path: Path, rows: Sequence[Row], pairs: bool) -> list[str] | list[tu
                 else 'call the column "text" in the first line, or write the texts into a .txt, one a line',
             )
         if titles is not None:
-            said.add(tuple(titles[place] for place in places))
-        values = [fields[place] if place < len(fields) else "" for place in places]
+            used.add(tuple(titles[column] for column in columns))
+        values = [fields[column] if column < len(fields) else "" for column in columns]
         if pairs:
             couples.append((values[0], values[1]))
         else:
             texts.append(values[0])
-    for names in sorted(said):
+    for names in sorted(used):
         log.info(f"{path}: the texts are those of {' and '.join(names)}")
     return couples if pairs else texts

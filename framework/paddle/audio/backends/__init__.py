@@ -76,8 +76,11 @@ def info(filepath: Source) -> AudioInfo:
         width = int(bits) if bits.isdigit() else 0
         return AudioInfo(header.samplerate, header.frames, header.channels, width, encoding)
     with _open_wave(filepath) as file:
-        found = read_header(file, str(filepath))
-    return AudioInfo(found.sample_rate, found.frames, found.channels, 8 * found.width, found.encoding)
+        wave_header = read_header(file, str(filepath))
+    width = 8 * wave_header.width
+    return AudioInfo(
+        wave_header.sample_rate, wave_header.frames, wave_header.channels, width, wave_header.encoding
+    )
 
 
 def load(
@@ -106,11 +109,12 @@ def load(
         samples = samples.astype(np.float32)
     else:
         with _open_wave(filepath) as file:
-            found = read_header(file, str(filepath))
-            rate = found.sample_rate
-            samples = read_samples(file, found, frame_offset, found.frames if num_frames < 0 else num_frames)
+            wave_header = read_header(file, str(filepath))
+            rate = wave_header.sample_rate
+            count = wave_header.frames if num_frames < 0 else num_frames
+            samples = read_samples(file, wave_header, frame_offset, count)
         if normalize:
-            samples = samples / full_scale(found)
+            samples = samples / full_scale(wave_header)
     return to_tensor(np.ascontiguousarray(samples.T if channels_first else samples)), rate
 
 

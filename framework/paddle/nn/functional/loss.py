@@ -80,12 +80,12 @@ def cross_entropy(
 def _softmax_with_cross_entropy(
     logits: Array, label: Array, soft_label: bool, ignore_index: int, return_softmax: bool, axis: int
 ) -> Any:
-    found = core.softmax_with_cross_entropy(
+    losses = core.softmax_with_cross_entropy(
         logits, lax.stop_gradient(label), soft_label, ignore_index, True, return_softmax, axis
     )
     if not return_softmax:
-        return found
-    loss, probabilities = found
+        return losses
+    loss, probabilities = losses
     return loss, lax.stop_gradient(probabilities)  # as in Paddle, whose gradient knows the loss alone
 
 

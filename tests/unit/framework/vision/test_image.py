@@ -489,7 +489,7 @@ def test_a_border_has_a_limit():
 
 
 def test_png_with_texts_that_are_too_large() -> None:
-    """A picture of a tool that keeps its state in it, or a hostile one: pixels and orientation stay."""
+    """An image of a tool that keeps its state in it, or a hostile one: pixels and orientation stay."""
     pixels, exif = noise(), Image.Exif()
     exif[0x0112] = 3
     for name, content in (
