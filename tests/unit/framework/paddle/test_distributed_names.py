@@ -105,7 +105,7 @@ def test_a_stage_in_the_middle_has_two_neighbors(eight_processes: list[list[int]
         MPGroup([[5, 1], [5, 2]])
 
 
-def test_parts_of_a_tensor_over_a_mesh() -> None:
+def test_parts_of_a_tensor_over_a_mesh(monkeypatch: pytest.MonkeyPatch) -> None:
     mesh = dist.ProcessMesh([[0, 1], [2, 3]], ["x", "y"])
     assert specifications.convert_to_dims_mapping(["x", None, "y"], mesh) == [0, -1, 1]
     assert specifications.convert_to_shard_spec([0, -1, 1], mesh) == ["x", None, "y"]
@@ -119,7 +119,9 @@ def test_parts_of_a_tensor_over_a_mesh() -> None:
     parts = metadata.Metadata({"w": [metadata.LocalTensorMetadata((0,), (2,))]}, {})
     assert parts.state_dict_metadata == {"w": [metadata.LocalTensorMetadata((0,), (2,))]}
     assert checkpoints.flatten_state_dict({"a": 1}) == {"a": 1}
-    assert topology._HYBRID_PARALLEL_GROUP is None  # type: ignore[attr-defined]
+    for groups in (None, object()):  # before fleet.init, and after it
+        monkeypatch.setattr(topology, "current_groups", lambda groups=groups: groups)
+        assert topology._HYBRID_PARALLEL_GROUP is groups  # type: ignore[attr-defined]
 
 
 def test_layers_of_one_process() -> None:
