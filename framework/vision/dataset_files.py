@@ -115,9 +115,9 @@ def image_path(folder: Path, name: str) -> Path:
     path = folder / name
     plain = name.replace("\\", "/")
     # a folder that is there is asked for once by most file systems, each of its images would not be
-    if not name.isascii():
-        pass
-    elif "/" not in plain or (plain == name and not Path(name).is_absolute() and path.parent.is_dir()):
+    if name.isascii() and (
+        "/" not in plain or (plain == name and not Path(name).is_absolute() and path.parent.is_dir())
+    ):
         return path
     if is_file(path):
         return path

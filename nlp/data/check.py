@@ -22,7 +22,7 @@ from nlp.data.classification import TextClassification
 from nlp.data.json_files import read_entries
 from nlp.data.questions import QuestionAnswers
 from nlp.data.tag_tables import read_tag_table
-from nlp.data.tagged import TaggedText, is_table, read_sentences
+from nlp.data.tagged import TaggedText, read_sentences, table_lines
 from nlp.data.texts import (
     ClassDataset,
     TextDataset,
@@ -329,9 +329,9 @@ def _sentences(path: Path, columns: Columns, broken: list[str]) -> Iterator[tupl
         yield from _tagged_rows(path, columns, broken)
         return
 
-    if is_table(path):
+    if (lines := table_lines(path)) is not None:
         try:
-            for number, words, tags in read_tag_table(path, columns.word, columns.tag):
+            for number, words, tags in read_tag_table(path, lines, columns.word, columns.tag):
                 names = tuple(label_name(tag, f"line {number}", columns.classes) for tag in tags)
                 yield number, " ".join(map(str, words)), names
         except OarError as error:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from framework.core.errors import FormatError
-from framework.text.lines import find_delimiter, read_lines, records, split_line
+from framework.text.lines import find_delimiter, records, split_line
 from nlp.data.texts import Column, column, written_list
 
 _WORDS = ("tokens", "words", "token", "word")
@@ -14,8 +14,10 @@ _TAGS = ("ner_tags", "pos_tags", "tags", "tag", "labels", "label", "ner", "pos")
 _SENTENCES = ("sentence #", "sentence_id", "sentence id", "sentence", "sent_id")
 
 
-def read_tag_table(path: Path, word: Column, tag: Column) -> Iterator[tuple[int, list[object], list[object]]]:
-    """(number of its first line, words, tags) of each sentence.
+def read_tag_table(
+    path: Path, lines: Sequence[str], word: Column, tag: Column
+) -> Iterator[tuple[int, list[object], list[object]]]:
+    """(number of its first line, words, tags) of each sentence in the lines of a file.
 
     A row is a sentence where its words and tags are lists, as pandas and datasets write them. Else it is a word; a
     sentence ends at a blank line, and where the column `sentence #` or `sentence_id`, if there is one, has another
@@ -28,7 +30,6 @@ def read_tag_table(path: Path, word: Column, tag: Column) -> Iterator[tuple[int,
     Raises:
         FormatError: a column is missing, or words and tags differ in number.
     """
-    lines = read_lines(path)
     separator = find_delimiter(lines[0])
     rows = [
         (index + 1, split_line(record, separator, f"{path}, line {index + 1}"))

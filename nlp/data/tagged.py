@@ -114,8 +114,8 @@ class TaggedText(ClassDataset):
                 )
             return
 
-        if is_table(self.path):
-            for number, words, tags in read_tag_table(self.path, self.word, self.tag):
+        if (lines := table_lines(self.path)) is not None:
+            for number, words, tags in read_tag_table(self.path, lines, self.word, self.tag):
                 where = f"{self.path}, line {number}"
                 names = (label_name(tag, where, self.classes) for tag in tags)
                 yield where, list(zip(map(str, words), names))
@@ -202,13 +202,14 @@ def _is_comment(line: str, count: int, usual: int) -> bool:
     return bool(_COMMENT.match(line)) or (line.startswith("# ") and count != usual)
 
 
-def is_table(path: Path) -> bool:
-    """Whether commas, or what stands for them, separate the columns of a .csv: others have tabs or blanks."""
+def table_lines(path: Path) -> list[str] | None:
+    """The lines of a .csv whose columns commas, or what stands for them, separate: others have tabs or blanks."""
     if path.suffix.lower() != ".csv":
-        return False
+        return None
     lines = read_lines(path)
     separator = find_delimiter(lines[0])
-    return separator != "\t" and separator in lines[0] and _sentence_mark(lines) is None
+    is_table = separator != "\t" and separator in lines[0] and _sentence_mark(lines) is None
+    return lines if is_table else None
 
 
 def _sentence_mark(lines: Sequence[str]) -> str | None:

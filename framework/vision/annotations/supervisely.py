@@ -34,7 +34,7 @@ from framework.vision.annotations.objects import (
 )
 from framework.vision.annotations.shapes import box_object, outline_object, turn_box
 from framework.vision.dataset_files import read_annotations
-from framework.vision.image import MAX_PIXELS, read_size
+from framework.vision.image import read_size
 
 _META, _LABELS, _IMAGES = "meta.json", "ann", "img"
 _NESTED = "datasets"  # the folder of a data set with those inside of it
@@ -102,9 +102,10 @@ def read_supervisely(source: Path, images: Path | None = None) -> AnnotatedSet:
     for folder, file, data in files:
         path = indices[folder].find(_image_name(file, folder), str(file))
         size_hw = read_size(path)
-        if (written_hw := _read_size_hw(data["size"])) is not None and written_hw != size_hw:
+        size = data["size"]
+        if not isinstance(size, dict) or (size.get("height"), size.get("width")) != size_hw:
             problems.append(
-                f"{file}: of an image {written_hw[1]}x{written_hw[0]}, but {path.name} is {size_hw[1]}x{size_hw[0]}"
+                f"{file}: its size is {ascii(size)[:60]}, but {path.name} is {size_hw[1]}x{size_hw[0]}"
             )
         objects = tuple(_read_objects(data["objects"], size_hw, is_inclusive, str(file), problems, left_out))
         split = SUBSETS.get(folder.name.lower(), "")
@@ -163,12 +164,6 @@ def _has_fractions(data: Mapping[str, JSON]) -> bool:
         for side in xy
     ]
     return any(is_number(side) and side != math.floor(side) for side in sides)
-
-
-def _read_size_hw(value: JSON) -> tuple[int, int] | None:
-    sides = [value.get(side) for side in ("height", "width")] if isinstance(value, dict) else []
-    numbers = [int(side) for side in sides if is_number(side) and side >= 1]
-    return (numbers[0], numbers[1]) if len(numbers) == 2 and math.prod(numbers) <= MAX_PIXELS else None
 
 
 def _kind(entry: Mapping[str, JSON]) -> str:

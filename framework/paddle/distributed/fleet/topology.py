@@ -73,10 +73,14 @@ class CommunicateTopology:
 
     def get_comm_list(self, axis_name: str) -> list[list[int]]:
         """The groups of ranks that differ along an axis only."""
-        axis = self._names.index(axis_name)
+        return self.get_fused_ranks([axis_name])
+
+    def get_fused_ranks(self, fused_axis: Sequence[str]) -> list[list[int]]:
+        """The groups of ranks that differ along these axes only, each in the order of the ranks."""
+        fixed = [axis for axis, name in enumerate(self._names) if name not in fused_axis]
         groups: dict[tuple[int, ...], list[int]] = {}
         for rank, coordinate in enumerate(self._coordinates):
-            groups.setdefault((*coordinate[:axis], *coordinate[axis + 1 :]), []).append(rank)
+            groups.setdefault(tuple(coordinate[axis] for axis in fixed), []).append(rank)
         return list(groups.values())
 
     def get_rank_from_stage(self, global_rank: int, **kwargs: int) -> int:

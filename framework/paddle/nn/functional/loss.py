@@ -111,9 +111,7 @@ def softmax_with_cross_entropy(
 def _nll_loss(input: Array, label: Array, weight: Array | None, ignore_index: int, reduction: str) -> Array:
     if input.ndim == 2 and label.ndim > 1 and len(label) == len(input):
         label = label.reshape(-1)[: len(input)]  # Paddle's kernel reads as many labels as there are rows
-    weight = (
-        weight if weight is None else lax.stop_gradient(weight)
-    )  # as in Paddle, unlike that of cross_entropy
+    weight = lax.stop_gradient(weight)  # as in Paddle, unlike that of cross_entropy
     return core.nll_loss(jnp.moveaxis(input, 1, -1), label, weight, ignore_index, reduction)
 
 

@@ -46,7 +46,9 @@ class OrthogonalStrategy:
             return [[ranks[place] for place in group] for group in places]
 
         self._groups = {name: kind(numbered(grid.get_comm_list(name))) for name, _, kind in list_of_strategy}
-        self._fused = {name: StrategyGroupBase(numbered(_fused(grid, axes))) for name, axes in fused.items()}
+        self._fused = {
+            name: StrategyGroupBase(numbered(grid.get_fused_ranks(axes))) for name, axes in fused.items()
+        }
 
     def strategy_group(self, name: str) -> StrategyGroupBase:
         """The groups of an axis. Raises: AssertionError: there is no such axis."""
@@ -62,16 +64,6 @@ class OrthogonalStrategy:
         """The place of this process in its group of an axis."""
         ranks = next(one for one in self.strategy_group(name)._list_of_ranks if get_rank() in one)
         return ranks.index(get_rank())
-
-
-def _fused(grid: CommunicateTopology, axes: Sequence[str]) -> list[list[int]]:
-    """The places of the grid that differ along these axes only."""
-    names = grid.get_hybrid_group_names()
-    groups: dict[tuple[int, ...], list[int]] = {}
-    for place in range(grid.world_size()):
-        coordinate = dict(zip(names, grid.get_coord(place), strict=True))
-        groups.setdefault(tuple(coordinate[name] for name in names if name not in axes), []).append(place)
-    return list(groups.values())
 
 
 _complete(__name__)
