@@ -15,7 +15,8 @@ import os
 import struct
 import sys
 import threading
-from functools import lru_cache
+import weakref
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -59,7 +60,8 @@ class LmdbFile:
         trees = [self._tree(0, None)]
         trees.append(self._tree(1, trees[0].page_size))
         self._root, self._page_size = max(trees)[1:]
-        self._page = lru_cache(_KEPT_PAGES)(self._read_page)
+        # Not its own method, so that the file is closed as soon as nobody has this reader.
+        self._page = lru_cache(_KEPT_PAGES)(partial(LmdbFile._read_page, weakref.proxy(self)))
 
     def get(self, key: bytes) -> bytes | None:
         """The value of a key; None where there is none. Raises: FormatError, where the file is damaged."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 from pathlib import Path
 
@@ -40,6 +41,19 @@ def test_reads_what_the_library_writes(tmp_path: Path, count: int, size: int) ->
     assert opened.get(b"image-999999999") is None
     assert opened.get(b"") is None
     opened.close()
+
+
+def test_the_file_is_closed_with_its_last_reader(tmp_path: Path) -> None:
+    write(tmp_path, 3, 10)
+    opened = LmdbFile(tmp_path)
+    assert opened.get(b"num-samples") is not None
+    file = opened._file
+    gc.disable()
+    try:
+        del opened
+        assert file.closed
+    finally:
+        gc.enable()
 
 
 def test_an_empty_database(tmp_path: Path) -> None:
