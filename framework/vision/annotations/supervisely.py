@@ -34,7 +34,7 @@ from framework.vision.annotations.objects import (
 )
 from framework.vision.annotations.shapes import box_object, outline_object, turn_box
 from framework.vision.dataset_files import read_annotations
-from framework.vision.image import read_size
+from framework.vision.image import MAX_PIXELS, read_size
 
 _META, _LABELS, _IMAGES = "meta.json", "ann", "img"
 _NESTED = "datasets"  # the folder of a data set with those inside of it
@@ -98,14 +98,15 @@ def read_supervisely(source: Path, images: Path | None = None) -> AnnotatedSet:
     files = [(folder, *one) for folder in folders for one in _read_files(folder)]
     is_inclusive = not any(map(_has_fractions, (data for *_, data in files)))
     problems, left_out, read = list[str](), Counter[str](), list[AnnotatedImage]()
+    notes: list[str] = []
     indices = {folder: ImageIndex(images or folder / _IMAGES) for folder in folders}
     for folder, file, data in files:
         path = indices[folder].find(_image_name(file, folder), str(file))
-        size_hw = read_size(path)
-        size = data["size"]
-        if not isinstance(size, dict) or (size.get("height"), size.get("width")) != size_hw:
-            problems.append(
-                f"{file}: its size is {ascii(size)[:60]}, but {path.name} is {size_hw[1]}x{size_hw[0]}"
+        size_hw = _read_size_hw(data["size"])
+        if size_hw is None:
+            size_hw = read_size(path)
+            notes.append(
+                f"{file}: no image has the size {ascii(data['size'])[:60]}: that of {path.name} is taken"
             )
         objects = tuple(_read_objects(data["objects"], size_hw, is_inclusive, str(file), problems, left_out))
         split = SUBSETS.get(folder.name.lower(), "")
@@ -114,10 +115,9 @@ def read_supervisely(source: Path, images: Path | None = None) -> AnnotatedSet:
             name = f"{folder.relative_to(source).as_posix().replace(f'/{_NESTED}/', '/')}/{name}"
         read.append(AnnotatedImage(path, name, size_hw, objects, split))
     problems += [f"{count} x {kind}, which has no area" for kind, count in left_out.items()]
-    for folder in (folders[0], source, source.parent):
-        if (folder / _META).is_file():
-            return AnnotatedSet(tuple(read), _class_names(folder / _META, read), tuple(problems))
-    return AnnotatedSet(tuple(read), _class_names(None, read), tuple(problems))
+    metas = (folder / _META for folder in (folders[0], source, source.parent))
+    names = _class_names(next((meta for meta in metas if meta.is_file()), None), read)
+    return AnnotatedSet(tuple(read), names, tuple(problems), tuple(notes))
 
 
 def _read_files(folder: Path) -> Iterator[tuple[Path, dict[str, JSON]]]:
@@ -164,6 +164,12 @@ def _has_fractions(data: Mapping[str, JSON]) -> bool:
         for side in xy
     ]
     return any(is_number(side) and side != math.floor(side) for side in sides)
+
+
+def _read_size_hw(value: JSON) -> tuple[int, int] | None:
+    sides = [value.get(side) for side in ("height", "width")] if isinstance(value, dict) else []
+    numbers = [int(side) for side in sides if is_number(side) and side >= 1]
+    return (numbers[0], numbers[1]) if len(numbers) == 2 and math.prod(numbers) <= MAX_PIXELS else None
 
 
 def _kind(entry: Mapping[str, JSON]) -> str:

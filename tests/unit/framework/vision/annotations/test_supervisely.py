@@ -124,7 +124,9 @@ def test_a_size_that_no_image_has_is_not_believed(tmp_path: Path) -> None:
     write_dataset(tmp_path, {"a.png": [shape("polygon", "dog", points=square)]})
     file = tmp_path / "ann/a.png.json"
     file.write_text(file.read_text(encoding="utf-8").replace(str(WIDTH), "34294967296"), encoding="utf-8")
-    assert read_set(tmp_path, "supervisely").images[0].size_hw == (HEIGHT, WIDTH)
+    read = read_set(tmp_path, "supervisely")
+    assert read.images[0].size_hw == (HEIGHT, WIDTH)
+    assert len(read.notes) == 1 and "that of a.png is taken" in read.notes[0]
 
 
 def test_data_sets_inside_of_others_keep_their_images_apart(tmp_path: Path) -> None:
