@@ -18,6 +18,7 @@ from framework.paddle._kernel.names import IN_PLACE, METHODS
 from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tape import Cotangent, Node, edge_of, note_replaced
 from framework.paddle._kernel.tensor import Tensor
+from framework.paddle._kernel.views import leave_storage
 from framework.paddle.ops import arithmetic, logic
 
 _OPERATORS: dict[str, Callable[..., Any]] = {
@@ -81,6 +82,7 @@ def replace_value(tensor: Tensor, result: Tensor) -> Tensor:
             received=tensor.name,
             fix="use the result of the operation without _, or change it under paddle.no_grad()",
         )
+    link, tensor._link = tensor._link, None
     node = None
     if result._node is None and mode.grad_enabled and not tensor.stop_gradient and mode.recorder is None:
         node = ReplacedNode(tensor)
@@ -93,6 +95,9 @@ def replace_value(tensor: Tensor, result: Tensor) -> Tensor:
         tensor._node, tensor._index, tensor.stop_gradient = result._node, result._index, False
     elif mode.grad_enabled:
         tensor._node, tensor._index = None, 0
+    if link is not None:
+        tensor._link = link
+        link.changed(tensor, recorded=True)
     return tensor
 
 
@@ -109,6 +114,7 @@ def is_variable(x: object, name: str) -> bool:
 
 # Whose result may be a fraction where the Tensor is none.
 _KEEP_TYPE = frozenset(("abs_", "expm1_", "log_", "log10_", "log2_"))
+_REORDER = frozenset(("transpose_", "t_"))  # what lies in the memory gets other places
 # Whose second operand must not give the first another shape.
 _KEEP_SHAPE = frozenset(
     (
@@ -144,6 +150,8 @@ def in_place(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor
                 where=f"paddle.Tensor.{name}",
                 received=f"{x.dtype}, which would become {result.dtype}",
             )
+        if name in _REORDER:
+            leave_storage(x)
         return replace_value(x, result)
 
     change.__name__ = change.__qualname__ = name

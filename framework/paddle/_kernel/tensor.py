@@ -26,6 +26,7 @@ from framework.paddle._kernel.x64 import x64
 
 if TYPE_CHECKING:
     from framework.paddle._kernel.tape import Node
+    from framework.paddle._kernel.views import Ownership, View
 
 _names = itertools.count()
 _parameter_names = itertools.count()
@@ -54,6 +55,7 @@ class Tensor:
     _leaf_hooks: dict[int, Any] | None = None
     _gradient_listeners: tuple[Callable[[], object], ...] | None = None
     _version: int = 0
+    _link: Ownership | View | None = None  # to the Tensors over the same memory
 
     def __init__(
         self,
@@ -74,9 +76,14 @@ class Tensor:
         if name is not None:
             self._name = name
 
+    def __getattr__(self, name: str) -> Any:
+        """A view whose memory got other values has no array until somebody asks for it."""
+        if name == "_array" and self._link is not None:
+            return cast("View", self._link).take(self)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     if TYPE_CHECKING:
         # Methods are installed from a table; a type checker cannot see them.
-        def __getattr__(self, name: str) -> Any: ...
         def __add__(self, other: object) -> Tensor: ...
         def __radd__(self, other: object) -> Tensor: ...
         def __sub__(self, other: object) -> Tensor: ...
@@ -97,6 +104,7 @@ class Tensor:
         def __getitem__(self, item: object) -> Tensor: ...
         def __setitem__(self, item: object, value: object) -> None: ...
         def __iter__(self) -> Iterator[Tensor]: ...
+        def detach(self) -> Tensor: ...
 
     # What a traced or recorded program has to know of: `mode.watcher` is told of every use. `_array`, `_gradient` and
     # `_zeroed` are the attributes themselves, for watchers, and for what has asked whether anybody watches.
@@ -111,6 +119,8 @@ class Tensor:
         watcher = mode.watcher
         if watcher is None or watcher.set_value(self, value, not hasattr(self, "_array")):
             self._array = value
+            if self._link is not None:
+                self._link.changed(self)
 
     @property
     def _grad(self) -> Tensor | None:
@@ -255,22 +265,19 @@ class Tensor:
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec and self._value.ndim == 0 else format(str(self), spec)
 
-    def detach(self) -> Tensor:
-        """The same values without their history; a Tensor of its own."""
-        return wrap(self._value)
-
     def __deepcopy__(self, memo: dict[int, object]) -> Tensor:
         if not self.is_leaf:
             raise RuntimeError("only leaf Tensors can be copied by deepcopy: call detach() first")
         from framework.paddle.utils import unique_name
 
+        self._value  # noqa: B018  (a view may have to take its values first)
         copy = object.__new__(type(self))
         memo[id(self)] = copy
         copy.__dict__.update(
             {
                 k: v
                 for k, v in self.__dict__.items()
-                if k not in ("_gradient", "_gradient_listeners", "_leaf_hooks")
+                if k not in ("_gradient", "_gradient_listeners", "_leaf_hooks", "_link")
             }
         )
         copy._name = (

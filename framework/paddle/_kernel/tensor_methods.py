@@ -16,9 +16,10 @@ from framework.paddle._kernel.errors import ArgumentTypeError, AssertedError
 from framework.paddle._kernel.methods import replace_value
 from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
+from framework.paddle._kernel.views import is_contiguous, reversed_axes, strides_of, view_of
 from framework.paddle.device.places import Place, default_device, place_of
 from framework.paddle.ops.attribute import cast
-from framework.paddle.ops.creation import full_like
+from framework.paddle.ops.creation import clone, full_like
 from framework.paddle.ops.search import where
 
 
@@ -55,6 +56,7 @@ class DenseTensor:
         )
 
 
+@view_of(reversed_axes)
 @operation(name="transpose")
 def _reversed_axes(x: Array) -> Array:
     return jnp.transpose(x)
@@ -177,12 +179,13 @@ def gradient(x: Tensor) -> np.ndarray | None:
 
 
 def get_strides(x: Tensor) -> list[int]:
-    """How many elements lie between neighbours along each axis; Tensors are contiguous."""
-    strides, step = [], 1
-    for size in reversed(x.shape):
-        strides.append(step)
-        step *= size
-    return strides[::-1]
+    """How many elements lie between neighbours along each axis."""
+    return list(strides_of(x))
+
+
+def contiguous(x: Tensor) -> Tensor:
+    """The Tensor itself; a copy where it is a view in another order than that of its memory."""
+    return x if is_contiguous(x) else clone(x)
 
 
 def astype(x: Tensor, dtype: object) -> Tensor:
@@ -271,7 +274,7 @@ def _slice_rows(tensor: Tensor, begin: int, end: int) -> Tensor:
 
 METHODS = {
     "astype": astype,
-    "contiguous": lambda x: x,
+    "contiguous": contiguous,
     "copy_": copy_,
     "cpu": cpu,
     "cuda": cuda,
@@ -283,7 +286,7 @@ METHODS = {
     "get_strides": get_strides,
     "get_tensor": lambda x: DenseTensor(x),
     "gradient": gradient,
-    "is_contiguous": _true,
+    "is_contiguous": is_contiguous,
     "is_dense": _true,
     "is_dist": _false,
     "is_same_shape": lambda x, y: x.shape == y.shape,

@@ -283,10 +283,14 @@ def assign(x: TensorLike, output: Tensor | None = None) -> Tensor:
     copy = _assign(x if isinstance(x, Tensor) else Tensor(_assignable(x)))
     if output is None:
         return copy
+    link, output._link = output._link, None
     output._value, output._version = copy._value, output._version + 1
     output._node, output._index = copy._node, copy._index
     if copy._node is not None:
         output.stop_gradient = False
+    if link is not None:
+        output._link = link
+        link.changed(output, recorded=True)
     return output
 
 

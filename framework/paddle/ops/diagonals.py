@@ -12,6 +12,7 @@ from framework.core.axes import normalize_axis
 from framework.nn.functional.slopes import absolute
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.errors import AxisError, OperandError, require
+from framework.paddle._kernel.views import Sizes, view_of
 from framework.paddle.ops.promotion import as_float
 
 __all__ = ["combinations", "diagonal", "renorm", "trace", "vander"]
@@ -22,6 +23,23 @@ def _two_axes(x: jax.Array, axis1: int, axis2: int, where: str) -> tuple[int, in
     return normalize_axis(axis1, x.ndim, where), normalize_axis(axis2, x.ndim, where)
 
 
+def _on_diagonal(
+    old: Sizes,
+    strides: Sizes,
+    new: Sizes,
+    /,
+    offset: int = 0,
+    axis1: int = 0,
+    axis2: int = 1,
+    name: object = None,
+) -> tuple[list[int], int]:
+    first, second = axis1 % len(old), axis2 % len(old)
+    others = [stride for axis, stride in enumerate(strides) if axis not in (first, second)]
+    begin = offset * strides[second] if offset >= 0 else -offset * strides[first]
+    return [*others, strides[first] + strides[second]], begin
+
+
+@view_of(_on_diagonal)
 @operation
 def diagonal(x: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, name: str | None = None) -> Array:
     """The diagonals over two axes, as a new last axis."""

@@ -8,21 +8,26 @@ Paddle (and not as in numpy) single positions are taken before arrays of positio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.core import Tracer
 
 from framework.core.compilation import enable_compilation_cache
 from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, Compiled, operation, run
 from framework.paddle._kernel.errors import ShapeError, ValueNeeded
 from framework.paddle._kernel.methods import replace_value
+from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tensor import Tensor
+from framework.paddle._kernel.views import Offset, Sizes, share_storage
+from framework.paddle._kernel.x64 import x64
 
 __all__: list[str] = []
 
@@ -292,7 +297,50 @@ def getitem(x: Tensor, item: object) -> Tensor:
         plan, data = _plan(x, item)
     except ValueNeeded as error:  # a mask of a static program
         return error.record(getitem, (x, item), {})
-    return run(_getters.get(plan) or _compiled(plan, _getters, _get), (x, *data))
+    out = run(_getters.get(plan) or _compiled(plan, _getters, _get), (x, *data))
+    if mode.recorder is None and _is_strided(plan):
+        arrays = [d._array if isinstance(d, Tensor) else d for d in data]  # the Tensor may change later
+        share_storage(x, out, _layout, (plan, arrays))
+    return out
+
+
+@functools.cache
+def _is_strided(plan: Plan) -> bool:
+    return not any(kind in (PICK, FLAG) for kind, *_ in plan)
+
+
+def _layout(
+    old: Sizes, steps: Sizes, new: Sizes, /, plan: Plan, data: Sequence[Offset]
+) -> tuple[list[int], Offset]:
+    """The strides of what a plan of positions, slices and new axes takes, and where it begins."""
+    axes = iter(zip(old, steps, strict=True))
+    values = iter(data)
+    strides: list[int] = []
+    offset: Offset = 0
+    for kind, *bounds in plan:
+        if kind == NEW:
+            strides.append(0)
+            continue
+        size, stride = next(axes)
+        if kind == AT:
+            offset += _position(next(values), size) * stride
+        elif kind == FROM:
+            offset += next(values) * stride
+            strides.append(stride)
+        else:
+            start, _, step = slice(*bounds).indices(size)
+            offset += start * stride
+            strides.append(step * stride)
+    return [*strides, *[stride for _, stride in axes]], offset
+
+
+def _position(value: Offset, size: int) -> Offset:
+    """A position counted from the front; an array of a traced function where it is known there only."""
+    if isinstance(value, Tracer):
+        with x64():
+            return jnp.where(value < 0, value + size, value).astype(jnp.int64)
+    position = int(value)
+    return position + size if position < 0 else position
 
 
 getitem.reads_values = True  # type: ignore[attr-defined]  # as of the decorator, which every index would pass

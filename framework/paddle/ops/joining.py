@@ -14,8 +14,10 @@ from framework.paddle._kernel.arguments import Integers
 from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, Arrays, freeze, operation
 from framework.paddle._kernel.errors import OperandError, ShapeError, require
+from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.settings import takes_variables
 from framework.paddle._kernel.tensor import Tensor
+from framework.paddle._kernel.views import Sizes, leave_storage, share_storage
 from framework.paddle.ops.indexing import getitem
 from framework.paddle.ops.shaping import whole_number, whole_numbers
 
@@ -139,12 +141,20 @@ def unbind(input: Tensor, axis: int = 0) -> list[Tensor]:
     axis = normalize_axis(whole_number(axis), input.ndim, "paddle.unbind")
     if not input.ndim:
         raise ShapeError("a Tensor of no dimensions has no parts", where="paddle.unbind", received="shape []")
-    return list(_unbind(input, axis))
+    outs = list(_unbind(input, axis))
+    if mode.recorder is None:
+        for index, out in enumerate(outs):
+            share_storage(input, out, _at_position, (axis, index))
+    return outs
+
+
+def _at_position(old: Sizes, strides: Sizes, new: Sizes, /, axis: int, index: int) -> tuple[Sizes, int]:
+    return (*strides[:axis], *strides[axis + 1 :]), index * strides[axis]
 
 
 def unstack(x: Tensor, axis: int = 0, num: int | None = None) -> list[Tensor]:
     """The parts along an axis, without it; `num` says how many are expected."""
-    parts = unbind(x, axis)
+    parts = list(map(leave_storage, unbind(x, axis)))  # as in Paddle, which copies here
     if num is not None and num != len(parts):
         raise ShapeError(
             "the axis has another size", where="paddle.unstack", received=f"num={num} for {len(parts)} parts"
@@ -216,7 +226,8 @@ def crop(
             where="paddle.crop",
             received=f"shape {list(sizes)}, offsets {list(starts)} for an input of shape {x.shape}",
         )
-    return getitem(x, tuple(builtins.slice(start, end) for start, end in zip(starts, ends, strict=True)))
+    slices = tuple(builtins.slice(start, end) for start, end in zip(starts, ends, strict=True))
+    return leave_storage(getitem(x, slices))  # as in Paddle, which copies here
 
 
 @operation

@@ -19,6 +19,7 @@ from framework.paddle._kernel.dtypes import dtype as Dtype
 from framework.paddle._kernel.errors import AssertedError, IntegerError, ShapeError, require
 from framework.paddle._kernel.settings import reads_values
 from framework.paddle._kernel.tensor import Tensor
+from framework.paddle._kernel.views import Sizes, contiguous_strides, reshaped, reversed_axes, view_of
 from framework.paddle.ops.promotion import axes_of
 
 __all__ = [
@@ -78,6 +79,7 @@ def whole_number(value: TensorLike) -> int:
     return whole_numbers(freeze(value))[0]
 
 
+@view_of(reshaped)
 @operation
 def reshape(x: Array, shape: Whole, name: str | None = None) -> Array:
     """The same elements in another shape: 0 keeps the size of that axis, one -1 takes what is left."""
@@ -127,7 +129,8 @@ def _bitcast(x: Array, dtype: str) -> Array:
 
 
 def view(x: Tensor, shape_or_dtype: DTypeLike | Sequence[int | Tensor], name: str | None = None) -> Tensor:
-    """The elements in another shape (as `reshape`), or the same bytes as another type. It does not share storage."""
+    """The elements in another shape (as `reshape`), or the same bytes as another type, in memory of
+    their own."""
     if isinstance(shape_or_dtype, str | Dtype | np.dtype | type):
         return _bitcast(x, to_numpy(shape_or_dtype).name)
     return reshape(x, shape_or_dtype)
@@ -143,6 +146,13 @@ def view_as(x: Tensor, other: Tensor, name: str | None = None) -> Tensor:
     return reshape(x, other.shape)
 
 
+def _permuted(
+    old: Sizes, strides: Sizes, new: Sizes, /, perm: Whole, name: str | None = None
+) -> tuple[list[int], int]:
+    return [strides[axis] for axis in whole_numbers(freeze(perm))], 0
+
+
+@view_of(_permuted)
 @operation
 def transpose(x: Array, perm: Whole, name: str | None = None) -> Array:
     """Axis i of the result is axis perm[i] of `x`."""
@@ -156,6 +166,7 @@ def transpose(x: Array, perm: Whole, name: str | None = None) -> Array:
     return jnp.transpose(x, order)
 
 
+@view_of(reversed_axes)
 @operation
 def t(input: Array, name: str | None = None) -> Array:
     """A matrix transposed; what has fewer dimensions as it is."""
@@ -169,6 +180,17 @@ def t(input: Array, name: str | None = None) -> Array:
     return input.T
 
 
+def _moved(
+    old: Sizes, strides: Sizes, new: Sizes, /, source: Whole, destination: Whole, name: str | None = None
+) -> tuple[list[int], int]:
+    sources, targets = ([n % len(old) for n in whole_numbers(freeze(p))] for p in (source, destination))
+    order = [axis for axis in range(len(old)) if axis not in sources]
+    for target, axis in sorted(zip(targets, sources, strict=True)):
+        order.insert(target, axis)
+    return [strides[axis] for axis in order], 0
+
+
+@view_of(_moved)
 @operation
 def moveaxis(x: Array, source: Whole, destination: Whole, name: str | None = None) -> Array:
     """Axes of `source` go to the places `destination`; the others keep their order."""
@@ -191,6 +213,7 @@ def moveaxis(x: Array, source: Whole, destination: Whole, name: str | None = Non
     return jnp.moveaxis(x, sources, targets)
 
 
+@view_of(reshaped)
 @operation
 def squeeze(x: Array, axis: Whole = None, name: str | None = None) -> Array:
     """Without the axes of size 1, all or those named; an axis of another size stays."""
@@ -198,6 +221,7 @@ def squeeze(x: Array, axis: Whole = None, name: str | None = None) -> Array:
     return jnp.squeeze(x, tuple({a for a in axes if x.shape[a] == 1}))
 
 
+@view_of(reshaped)
 @operation
 def unsqueeze(x: Array, axis: Whole, name: str | None = None) -> Array:
     """With new axes of size 1 at these places, put in one after the other."""
@@ -206,6 +230,7 @@ def unsqueeze(x: Array, axis: Whole, name: str | None = None) -> Array:
     return x
 
 
+@view_of(reshaped)
 @operation
 def flatten(x: Array, start_axis: int = 0, stop_axis: int = -1, name: str | None = None) -> Array:
     """The axes from `start_axis` to `stop_axis` as one."""
@@ -224,6 +249,7 @@ def flatten(x: Array, start_axis: int = 0, stop_axis: int = -1, name: str | None
     return x.reshape(*x.shape[:start], math.prod(x.shape[start : stop + 1]), *x.shape[stop + 1 :])
 
 
+@view_of(reshaped)
 @operation
 def unflatten(x: Array, axis: int, shape: Whole, name: str | None = None) -> Array:
     """One axis as several of this shape, of which one size may be -1."""
@@ -396,6 +422,21 @@ def as_real(x: Array, name: str | None = None) -> Array:
     return jnp.stack((x.real, x.imag), -1)
 
 
+def _strided(
+    old: Sizes,
+    strides: Sizes,
+    new: Sizes,
+    /,
+    shape: Whole,
+    stride: Whole,
+    offset: int = 0,
+    name: str | None = None,
+) -> tuple[Sizes, int] | None:
+    in_order = tuple(strides) == contiguous_strides(old)
+    return (whole_numbers(freeze(stride)), offset) if in_order else None
+
+
+@view_of(_strided)
 @operation
 def as_strided(x: Array, shape: Whole, stride: Whole, offset: int = 0, name: str | None = None) -> Array:
     """Element (i, j, ...) is number `offset + i * stride[0] + j * stride[1] + ...` of the flattened elements."""
@@ -418,6 +459,16 @@ def as_strided(x: Array, shape: Whole, stride: Whole, offset: int = 0, name: str
     return x.reshape(-1)[places]
 
 
+def _windowed(
+    old: Sizes, strides: Sizes, new: Sizes, /, axis: int, size: int, step: int, name: str | None = None
+) -> tuple[list[int], int]:
+    steps, position = list(strides or [1]), axis % max(len(old), 1)
+    return (
+        [*steps[:position], steps[position] * step, *steps[position + 1 :], steps[position]] if old else steps
+    ), 0
+
+
+@view_of(_windowed)
 @operation
 def unfold(x: Array, axis: int, size: int, step: int, name: str | None = None) -> Array:
     """Windows of `size` every `step` places along an axis: [..., windows, ..., size]."""
