@@ -129,8 +129,7 @@ def _bitcast(x: Array, dtype: str) -> Array:
 
 
 def view(x: Tensor, shape_or_dtype: DTypeLike | Sequence[int | Tensor], name: str | None = None) -> Tensor:
-    """The elements in another shape (as `reshape`), or the same bytes as another type, in memory of
-    their own."""
+    """The elements in another shape (as `reshape`), or a copy of the same bytes as another type."""
     if isinstance(shape_or_dtype, str | Dtype | np.dtype | type):
         return _bitcast(x, to_numpy(shape_or_dtype).name)
     return reshape(x, shape_or_dtype)
