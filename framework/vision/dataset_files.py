@@ -158,13 +158,23 @@ def split_columns(line: str, root: Path) -> tuple[str, str] | None:
     )
 
 
+JSON_LINES = (".ndjson", ".jsonl")
+"""The suffixes of files with a value of JSON a line."""
+
+
 def read_annotations(path: Path) -> object:
-    """What a file of annotations in JSON holds.
+    """What a file of annotations in JSON holds; of one with a value a line (`JSON_LINES`) the list of them.
 
     Raises:
         InputError: there is no such file. FormatError: it is not JSON.
     """
     text = bounded.read_bytes(path, bounded.DATASET, "annotation file", InputError)
+    if path.suffix.lower() in JSON_LINES:
+        return [
+            bounded.parse_json(line, f"{path}, line {number}", "annotation file")
+            for number, line in enumerate(text.split(b"\n"), start=1)
+            if line.strip()
+        ]
     return bounded.parse_json(text, path, "annotation file")
 
 

@@ -26,4 +26,6 @@ Format = Literal[
     "visdrone",
     "bdd100k",
     "supervisely",
+    "darwin",
+    "labelbox",
 ]
