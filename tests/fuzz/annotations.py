@@ -49,6 +49,15 @@ _DARWIN = {
         },
     ],
 }
+_FIFTYONE = {
+    "classes": ["cat", "dog"],
+    "labels": {
+        "a": [
+            {"label": 0, "bounding_box": [0.1, 0.2, 0.5, 0.5], "attributes": {"iscrowd": 0}},
+            {"label": "dog", "bounding_box": [0, 0, 1, 1]},
+        ]
+    },
+}
 _LABELBOX = {
     "data_row": {"id": "1", "external_id": "a.png", "row_data": "https://x/a.png"},
     "media_attributes": {"height": _HEIGHT, "width": _WIDTH},
@@ -369,6 +378,7 @@ FILES: Mapping[str, tuple[Callable[[Path], Path], Callable[[Path], object], bool
     "vis drone": (_written("annotations/a.txt", _VIS_DRONE, "images/a.png"), _read, False),
     "bdd100k": (_written("det_val.json", json.dumps(_BDD100K), "images/a.png"), _read, True),
     "darwin": (_written("a.json", json.dumps(_DARWIN), "images/a.png"), _read, True),
+    "fiftyone": (_written("labels.json", json.dumps(_FIFTYONE), "images/a.png"), _read, True),
     "labelbox": (_written("val.ndjson", json.dumps(_LABELBOX), "images/a.png"), _read, True),
     "supervisely": (
         _written("train/ann/a.png.json", json.dumps(_SUPERVISELY), "train/img/a.png"),

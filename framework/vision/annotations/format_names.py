@@ -28,4 +28,5 @@ Format = Literal[
     "supervisely",
     "darwin",
     "labelbox",
+    "fiftyone",
 ]

@@ -19,6 +19,7 @@ from framework.vision.annotations.cvat import read_cvat
 from framework.vision.annotations.darwin import find_darwin, is_darwin, read_darwin
 from framework.vision.annotations.datumaro import is_datumaro, read_datumaro
 from framework.vision.annotations.dota import find_dota, read_dota
+from framework.vision.annotations.fiftyone import is_fiftyone, read_fiftyone
 from framework.vision.annotations.format_names import Format as Format
 from framework.vision.annotations.image_folder import is_image_folder, read_image_folder
 from framework.vision.annotations.json_files import SUFFIXES as JSON_SUFFIXES
@@ -54,6 +55,7 @@ _JSON: Mapping[Format, Callable[[object], bool]] = {
     "bdd100k": is_bdd100k,
     "labelbox": is_labelbox,
     "darwin": is_darwin,
+    "fiftyone": is_fiftyone,
 }
 _FOLDERS: Mapping[Format, Callable[[Path], object]] = {  # what is truthy where a folder is of a format
     "supervisely": find_supervisely,
@@ -113,9 +115,9 @@ def detect_format(source: Path) -> Format:
         where=source,
         received="a folder" if source.is_dir() else "a file",
         allowed="a data.yaml or folder of YOLO, an .xml of CVAT, a .json of COCO, VIA, Label Studio, "
-        "Datumaro, VoTT, Create ML, BDD100K, V7 or Labelbox (.ndjson too), a folder of VOC, labelme, DOTA, KITTI, "
-        "WIDER FACE, MOTChallenge, VisDrone, Supervisely, V7 or Hugging Face's metadata.jsonl, an .odgt of CrowdHuman, "
-        "or a .csv of boxes",
+        "Datumaro, VoTT, Create ML, BDD100K, FiftyOne, V7 or Labelbox (.ndjson too), a folder of VOC, labelme, DOTA, "
+        "KITTI, WIDER FACE, MOTChallenge, VisDrone, Supervisely, V7 or Hugging Face's metadata.jsonl, an .odgt of "
+        "CrowdHuman, or a .csv of boxes",
         fix="oar data parquet SOURCE OUTPUT writes the images of Parquet files as files that are read"
         if suffix == ".parquet" or (source.is_dir() and next(source.rglob("*.parquet"), None) is not None)
         else f"name the format with --from; the current folder is {Path.cwd()}",
@@ -256,4 +258,5 @@ _READERS: Mapping[Format, Callable[[Path, Path | None], AnnotatedSet]] = {
     "supervisely": read_supervisely,
     "darwin": read_darwin,
     "labelbox": read_labelbox,
+    "fiftyone": read_fiftyone,
 }
