@@ -85,8 +85,8 @@ def read_darwin(source: Path, images: Path | None = None) -> AnnotatedSet:
     """The images of a file, or of the files of a folder, which are found as `find_darwin` says.
 
     Boxes, polygons, ellipses and masks are read; paths of a polygon that lie in one another are its holes. What has no
-    area, such as tags and keypoints, the annotations of further slots of an item, and videos are counted in `problems`.
-    Attributes and properties are attributes. Classes are sorted.
+    area, such as keypoints, the annotations of further slots of an item, and videos are counted in `problems`, tags,
+    which are of no object, in `notes`. Attributes and properties are attributes. Classes are sorted.
 
     Args:
         images: The folder of the images, which are searched in the folders of it too; without it `images` beside the
@@ -106,7 +106,7 @@ def read_darwin(source: Path, images: Path | None = None) -> AnnotatedSet:
     folder = source if source.is_dir() else source.parent
     above = (one / "images" for one in (folder, *folder.absolute().parents[:3]))
     index = ImageIndex(images or next((one for one in above if one.is_dir()), folder))
-    problems, left_out, read = list[str](), Counter[str](), list[AnnotatedImage]()
+    problems, left_out, tags, read = list[str](), Counter[str](), Counter[str](), list[AnnotatedImage]()
     for file in files:
         entry = read_annotations(file)
         if not isinstance(entry, dict) or not is_darwin(entry):
@@ -122,7 +122,7 @@ def read_darwin(source: Path, images: Path | None = None) -> AnnotatedSet:
             continue
         path = _find_image(index, names, file)
         size_hw = read_image_size(slot) or read_size(path)
-        objects = tuple(_read_objects(entry, slot, size_hw, str(file), problems, left_out))
+        objects = tuple(_read_objects(entry, slot, size_hw, str(file), problems, left_out, tags))
         read.append(AnnotatedImage(path, index.name(path), size_hw, objects))
     if not read:
         raise InputError(
@@ -134,7 +134,8 @@ def read_darwin(source: Path, images: Path | None = None) -> AnnotatedSet:
         )
     problems += [f"{count} x {what}" for what, count in left_out.items()]
     names_read = tuple(sorted({one.label for image in read for one in image.objects}))
-    return AnnotatedSet(tuple(read), names_read, tuple(problems))
+    notes = (f"{count} x tag {name}, which is of no object" for name, count in tags.items())
+    return AnnotatedSet(tuple(read), names_read, tuple(problems), tuple(notes))
 
 
 def _read_item(entry: Mapping[str, JSON]) -> tuple[Mapping[str, JSON], Sequence[str]]:
@@ -179,6 +180,7 @@ def _read_objects(
     where: str,
     problems: list[str],
     left_out: Counter[str],
+    tags: Counter[str],
 ) -> Iterator[AnnotatedObject]:
     listed = entry["annotations"]
     assert isinstance(listed, list)
@@ -192,8 +194,11 @@ def _read_objects(
             continue  # the pixels of the masks
         kind = _kind(one) if isinstance(one, dict) else "annotation"
         if kind not in ("bounding_box", "polygon", "complex_polygon", "ellipse", "mask"):
-            name = one.get("name") if isinstance(one, dict) else None
-            left_out[f"{kind} {str(name)[:40]}, which has no area"] += 1
+            name = str(one.get("name") if isinstance(one, dict) else None)[:40]
+            if kind == "tag":
+                tags[name] += 1
+            else:
+                left_out[f"{kind} {name}, which has no area"] += 1
             continue
         try:
             assert isinstance(one, dict)

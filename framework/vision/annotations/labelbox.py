@@ -38,7 +38,8 @@ def read_labelbox(source: Path, images: Path | None = None) -> AnnotatedSet:
     """The objects of a file, or of the files of a folder, each of which is a split by its name.
 
     Boxes and polygons are read. Masks are links that only the account opens: they are told in `problems`, as points,
-    lines, classifications of images, videos, rows that nobody has labelled and images that are not there are. Of
+    lines, videos, rows that nobody has labelled and images that are not there are. Classifications of images are
+    counted in `notes`. Of
     several labels of a row the first is read. Answers about an object are its attributes. Classes are sorted.
 
     Args:
@@ -59,7 +60,7 @@ def _read_file(file: Path, folder: Path) -> AnnotatedSet:
             where=file,
             allowed='a line {"data_row": {…}, "media_attributes": {…}, "projects": {…}} for each image',
         )
-    index, problems, left_out = ImageIndex(folder), list[str](), Counter[str]()
+    index, problems, left_out, notes = ImageIndex(folder), list[str](), Counter[str](), Counter[str]()
     missing: list[str] = []
     read: dict[Path, AnnotatedImage] = {}
     for number, row in enumerate(rows, start=1):
@@ -83,6 +84,9 @@ def _read_file(file: Path, folder: Path) -> AnnotatedSet:
             left_out["further row of an image"] += 1
             continue
         size_hw = read_image_size(row.get("media_attributes")) or read_size(path)
+        for one in _listed(annotations.get("classifications")):
+            name = str(one.get("name", one.get("title")))[:40]
+            notes[f"classification {name}, which is of no object"] += 1
         objects = tuple(_read_objects(annotations, f"{file}, row {number}", problems, left_out))
         read[path] = AnnotatedImage(path, index.name(path), size_hw, objects)
     if not read:
@@ -99,7 +103,8 @@ def _read_file(file: Path, folder: Path) -> AnnotatedSet:
         problems.append(f"{file}: {len(missing)} rows have no image in {index.folder}: {abbreviate(missing)}")
     problems += [f"{file}: {count} x {what}" for what, count in left_out.items()]
     labels = sorted({one.label for image in read.values() for one in image.objects})
-    return AnnotatedSet(tuple(read.values()), tuple(labels), tuple(problems))
+    lines = tuple(f"{file}: {count} x {what}" for what, count in notes.items())
+    return AnnotatedSet(tuple(read.values()), tuple(labels), tuple(problems), lines)
 
 
 def _image_names(row: Mapping[str, JSON]) -> Sequence[str]:
@@ -134,8 +139,6 @@ def _select_label(row: Mapping[str, JSON], left_out: Counter[str]) -> Mapping[st
 def _read_objects(
     annotations: Mapping[str, JSON], where: str, problems: list[str], left_out: Counter[str]
 ) -> Iterator[AnnotatedObject]:
-    for one in _listed(annotations.get("classifications")):
-        left_out[f"classification {str(one.get('name', one.get('title')))[:40]}, which is of no object"] += 1
     for number, one in enumerate(_listed(annotations.get("objects")), start=1):
         name = one.get("name", one.get("title"))
         label = name.strip() if isinstance(name, str) else ""

@@ -102,10 +102,10 @@ def test_all_shapes(tmp_path: Path) -> None:
         "annotation 14 (mask): no raster_layer has its pixels",
         "annotation 15 (polygon): leaf: no path",
         "annotation 16 (bounding_box): its class is ''",
-        "1 x tag indoor, which has no area",
         "1 x keypoint tip, which has no area",
         "1 x annotation of a further slot of an item",
     ]
+    assert read.notes == ("1 x tag indoor, which is of no object",)
 
 
 def test_folders_of_items_and_of_releases(tmp_path: Path) -> None:
