@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,8 @@ from framework.vision.dataset_files import Orientation, abbreviate, find_missing
 from framework.vision.dataset_files import report_problems as report_problems
 from framework.vision.deep_samples import ValueRange
 from framework.vision.sample import Sample
+
+_log = logging.getLogger("oar")
 
 
 @dataclass(frozen=True)
@@ -130,8 +133,13 @@ def build_records(
 ) -> Records:
     """Records of lists of (box, label, valid, ...) an image.
 
-    Further entries of an object are its area and its keypoints, the same number of entries in each.
+    Further entries of an object are its area and its keypoints, the same number of entries in each. Images that have
+    several entries with other objects are told in `problems`: what one entry has is background in the others.
     """
+    if divided := _find_divided(images, objects):
+        line = f"{len(divided)} images have several entries with other objects: {abbreviate(divided)}"
+        _log.warning("%s; what one entry has is background in the others: put them into one", line)
+        problems = (*problems, line)
     counts = [len(of_image) for of_image in objects]
     columns: list[list[object]] = [list(column) for column in zip(*(one for some in objects for one in some))]
     boxes, labels, valid, areas, keypoints = columns + [[]] * (5 - len(columns))
@@ -147,6 +155,17 @@ def build_records(
         category_ids=category_ids,
         problems=problems,
     )
+
+
+def _find_divided(images: Sequence[ImageRecord], objects: Sequence[Sequence[Sequence[object]]]) -> list[str]:
+    """The files of which two entries differ in boxes or classes; to repeat an entry as it is weighs a sample."""
+    first: dict[Path, Sequence[Sequence[object]]] = {}
+    divided: dict[str, None] = {}
+    for record, of_image in zip(images, objects, strict=True):
+        known = first.setdefault(record.path, of_image)
+        if known is not of_image and [str(one[:2]) for one in known] != [str(one[:2]) for one in of_image]:
+            divided[str(record.path)] = None
+    return list(divided)
 
 
 def check_files(images: Sequence[ImageRecord], where: Path) -> None:
