@@ -49,6 +49,19 @@ _DARWIN = {
         },
     ],
 }
+_ULTRALYTICS = [
+    {"type": "dataset", "task": "segment", "class_names": {"0": "cat", "1": "dog"}},
+    {
+        "type": "image",
+        "file": "a.png",
+        "split": "val",
+        "annotations": {
+            "boxes": [[0, 0.5, 0.5, 0.2, 0.3]],
+            "segments": [[1, 0.1, 0.1, 0.9, 0.1, 0.9, 0.9]],
+            "pose": [[1, 0.5, 0.5, 0.2, 0.3, 0.5, 0.5, 2]],
+        },
+    },
+]
 _FIFTYONE = {
     "classes": ["cat", "dog"],
     "labels": {
@@ -378,6 +391,7 @@ FILES: Mapping[str, tuple[Callable[[Path], Path], Callable[[Path], object], bool
     "vis drone": (_written("annotations/a.txt", _VIS_DRONE, "images/a.png"), _read, False),
     "bdd100k": (_written("det_val.json", json.dumps(_BDD100K), "images/a.png"), _read, True),
     "darwin": (_written("a.json", json.dumps(_DARWIN), "images/a.png"), _read, True),
+    "ultralytics": (_written("a.json", json.dumps(_ULTRALYTICS), "images/a.png"), _read, True),
     "fiftyone": (_written("labels.json", json.dumps(_FIFTYONE), "images/a.png"), _read, True),
     "labelbox": (_written("val.ndjson", json.dumps(_LABELBOX), "images/a.png"), _read, True),
     "supervisely": (

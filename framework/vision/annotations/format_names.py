@@ -29,4 +29,5 @@ Format = Literal[
     "darwin",
     "labelbox",
     "fiftyone",
+    "ultralytics",
 ]

@@ -35,6 +35,7 @@ from framework.vision.annotations.labelme_xml import is_labelme_xml, read_labelm
 from framework.vision.annotations.mot_sequences import find_sequences, read_mot_sequences
 from framework.vision.annotations.objects import SUBSETS, AnnotatedSet, merge_splits
 from framework.vision.annotations.supervisely import find_supervisely, read_supervisely
+from framework.vision.annotations.ultralytics import is_ultralytics, read_ultralytics
 from framework.vision.annotations.via import is_via, is_via_table, read_via
 from framework.vision.annotations.vis_drone import find_vis_drone, read_vis_drone
 from framework.vision.annotations.voc import read_voc_folder
@@ -56,6 +57,7 @@ _JSON: Mapping[Format, Callable[[object], bool]] = {
     "labelbox": is_labelbox,
     "darwin": is_darwin,
     "fiftyone": is_fiftyone,
+    "ultralytics": is_ultralytics,
 }
 _FOLDERS: Mapping[Format, Callable[[Path], object]] = {  # what is truthy where a folder is of a format
     "supervisely": find_supervisely,
@@ -114,7 +116,7 @@ def detect_format(source: Path) -> Format:
         "the format of these data is not known",
         where=source,
         received="a folder" if source.is_dir() else "a file",
-        allowed="a data.yaml or folder of YOLO, an .xml of CVAT, a .json of COCO, VIA, Label Studio, "
+        allowed="a data.yaml, .ndjson or folder of YOLO, an .xml of CVAT, a .json of COCO, VIA, Label Studio, "
         "Datumaro, VoTT, Create ML, BDD100K, FiftyOne, V7 or Labelbox (.ndjson too), a folder of VOC, labelme, DOTA, "
         "KITTI, WIDER FACE, MOTChallenge, VisDrone, Supervisely, V7 or Hugging Face's metadata.jsonl, an .odgt of "
         "CrowdHuman, or a .csv of boxes",
@@ -259,4 +261,5 @@ _READERS: Mapping[Format, Callable[[Path, Path | None], AnnotatedSet]] = {
     "darwin": read_darwin,
     "labelbox": read_labelbox,
     "fiftyone": read_fiftyone,
+    "ultralytics": read_ultralytics,
 }

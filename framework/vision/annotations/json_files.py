@@ -76,7 +76,7 @@ def _read_splits(
     sets = {split: read(path, images or source) for split, path in files.items()}
     if len(sets) == 1:
         split, one = next(iter(sets.items()))
-        return replace(one, images=tuple(replace(image, split=split) for image in one.images))
+        return replace(one, images=tuple(replace(image, split=image.split or split) for image in one.images))
     return merge_splits(sets)
 
 
