@@ -12,7 +12,13 @@ import numpy as np
 
 from framework.core.errors import InputError
 from framework.io.dataset import LazyDataset
-from framework.vision.dataset_files import Orientation, abbreviate, find_missing, read_image
+from framework.vision.dataset_files import (
+    Orientation,
+    abbreviate,
+    describe_divided,
+    find_missing,
+    read_image,
+)
 from framework.vision.dataset_files import report_problems as report_problems
 from framework.vision.deep_samples import ValueRange
 from framework.vision.sample import Sample
@@ -136,9 +142,9 @@ def build_records(
     Further entries of an object are its area and its keypoints, the same number of entries in each. Images that have
     several entries with other objects are told in `problems`: what one entry has is background in the others.
     """
-    if divided := _find_divided(images, objects):
-        line = f"{len(divided)} images have several entries with other objects: {abbreviate(divided)}"
-        _log.warning("%s; what one entry has is background in the others: put them into one", line)
+    pairs = zip(images, objects, strict=True)
+    for line in describe_divided((image.path, [str(one[:2]) for one in some]) for image, some in pairs):
+        _log.warning("%s", line)
         problems = (*problems, line)
     counts = [len(of_image) for of_image in objects]
     columns: list[list[object]] = [list(column) for column in zip(*(one for some in objects for one in some))]
@@ -155,17 +161,6 @@ def build_records(
         category_ids=category_ids,
         problems=problems,
     )
-
-
-def _find_divided(images: Sequence[ImageRecord], objects: Sequence[Sequence[Sequence[object]]]) -> list[str]:
-    """The files of which two entries differ in boxes or classes; to repeat an entry as it is weighs a sample."""
-    first: dict[Path, Sequence[Sequence[object]]] = {}
-    divided: dict[str, None] = {}
-    for record, of_image in zip(images, objects, strict=True):
-        known = first.setdefault(record.path, of_image)
-        if known is not of_image and [str(one[:2]) for one in known] != [str(one[:2]) for one in of_image]:
-            divided[str(record.path)] = None
-    return list(divided)
 
 
 def check_files(images: Sequence[ImageRecord], where: Path) -> None:

@@ -292,6 +292,23 @@ def describe_similar(names: Sequence[str]) -> list[str]:
     return [f"classes differ in capitals or blanks alone: {abbreviate(similar, '; ')}"] if similar else []
 
 
+def describe_divided(entries: Iterable[tuple[Path, object]]) -> list[str]:
+    """A line about images that have several entries with other objects, as files of several annotators do; none
+    without. To repeat an entry as it is only weighs a sample.
+
+    Args:
+        entries: Of each entry the file of its image, and what can be compared: its objects.
+    """
+    first: dict[Path, object] = {}
+    divided = {str(path) for path, objects in entries if first.setdefault(path, objects) != objects}
+    if not divided:
+        return []
+    return [
+        f"{len(divided)} images have several entries with other objects ({abbreviate(sorted(divided))}): what one has "
+        "is background in the others; put them into one entry"
+    ]
+
+
 def find_missing(paths: Iterable[str | Path]) -> list[int]:
     """The numbers of the files that are not there.
 

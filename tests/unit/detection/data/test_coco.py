@@ -86,7 +86,7 @@ def test_an_image_with_two_entries_of_other_objects(tmp_path: Path, caplog: pyte
     dataset = written(tmp_path, {**data, "annotations": [*data["annotations"], more]})
     with caplog.at_level(logging.WARNING, logger="oar"):
         assert "1 images have several entries with other objects" in dataset.problems[-1]
-    assert "nine.png" in dataset.problems[-1] and "is background in the others" in caplog.text
+    assert "nine.png" in dataset.problems[-1] and "has is background in the others" in caplog.text
     same = [{**one, "id": 20 + one["id"], "image_id": 11} for one in data["annotations"]]
     repeated = written(tmp_path, {**data, "annotations": [*data["annotations"], *same]})
     assert len(repeated) == 3 and not any("several entries" in line for line in repeated.problems)
