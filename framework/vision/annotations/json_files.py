@@ -24,8 +24,8 @@ def holds(file: Path, is_kind: Callable[[object], bool]) -> bool:
 
 def list_json_files(folder: Path, is_kind: Callable[[object], bool]) -> Iterator[Path]:
     """The files of a kind in a folder and in `annotations` of it."""
-    for place in (folder, folder / "annotations"):
-        for path in (*sorted(place.glob("*.json")), *sorted(place.glob("*.ndjson"))):
+    for location in (folder, folder / "annotations"):
+        for path in (*sorted(location.glob("*.json")), *sorted(location.glob("*.ndjson"))):
             if holds(path, is_kind):
                 yield path
 

@@ -33,12 +33,12 @@ def find_folders(
 ) -> tuple[Path, Path] | None:
     """The folders of the images and of the text files, of the first pair that has lines of a format, or any: of one
     whose images are there, if there is such a pair."""
-    found = [
+    matches = [
         (folder / images, folder / labels)
         for images, labels in pairs
         if (folder / labels).is_dir() and (is_line is None or has_lines(folder / labels, is_line))
     ]
-    return next((pair for pair in found if pair[0].is_dir()), found[0] if found else None)
+    return next((pair for pair in matches if pair[0].is_dir()), matches[0] if matches else None)
 
 
 def read_label_files(

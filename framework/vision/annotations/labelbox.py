@@ -86,7 +86,7 @@ def _read_file(file: Path, folder: Path) -> AnnotatedSet:
         size_hw = read_image_size(row.get("media_attributes")) or read_size(path)
         for one in _listed(annotations.get("classifications")):
             name = str(one.get("name", one.get("title")))[:40]
-            notes[f"classification {name}, which is of no object"] += 1
+            notes[f"answer about an image ({name}), which is of no object"] += 1
         objects = tuple(_read_objects(annotations, f"{file}, row {number}", problems, left_out))
         read[path] = AnnotatedImage(path, index.name(path), size_hw, objects)
     if not read:

@@ -188,8 +188,8 @@ def _find_entry(entry: str, file: Path, root: str | None, notes: list[str]) -> t
 
 def _list_ends(path: str, folder: Path) -> list[Path]:
     """The ends of a path, of two names and more, seen from a folder: the longest first."""
-    parts = path.replace("\\", "/").split("/")
-    return [folder.joinpath(*parts[first:]) for first in range(1, len(parts) - 1)]
+    names = path.replace("\\", "/").split("/")
+    return [folder.joinpath(*names[first:]) for first in range(1, len(names) - 1)]
 
 
 def _list_entry(location: Path, file: Path, folders: Sequence[Path], entry: str) -> list[Path]:

@@ -100,7 +100,7 @@ def test_boxes_and_polygons(tmp_path: Path) -> None:
         "1 x video, whose frames are no images",
     ]
     assert [line.rpartition(": ")[2] for line in read.notes] == [
-        "1 x classification scene, which is of no object"
+        "1 x answer about an image (scene), which is of no object"
     ]
 
 
