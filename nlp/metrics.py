@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -220,20 +220,55 @@ class BLEU:
     tokenizer: str
     words: Literal["13a", "intl", "zh", "char"] = "13a"
 
-    def start(self, labels: tuple[str, ...]) -> _BLEU:
-        return _BLEU(self)
-
-
-class _BLEU:
-    higher_is_better = True
-
-    def __init__(self, config: BLEU) -> None:
+    def start(self, labels: tuple[str, ...]) -> _TranslationScore:
         try:
             from sacrebleu.metrics.bleu import BLEU as Score
         except ImportError as error:
             raise MissingExtraError("sacrebleu", "nlp", "BLEU, the score of translations") from error
-        self.score = Score(tokenize=config.words)
-        self.tokenizer = load_tokenizer(config.tokenizer)
+        return _TranslationScore("bleu", Score(tokenize=self.words), self.tokenizer)
+
+
+@register("metric")
+@dataclass(frozen=True)
+class ChrF:
+    """How many runs of one to six characters are those of the reference: {"chrf"}, 0 to 100, by sacrebleu, as texts
+    are. It needs no words, so it serves languages without spaces and with many endings; references are those of `BLEU`.
+
+    Attributes:
+        tokenizer: That of the translations, as in Tokenize.
+        word_order: 2 counts runs of one and two words too, which is chrF++.
+
+    Source: Popović 2015 (chrF), 2017 (chrF++).
+    """
+
+    tokenizer: str
+    word_order: Literal[0, 1, 2] = 0
+
+    def start(self, labels: tuple[str, ...]) -> _TranslationScore:
+        try:
+            from sacrebleu.metrics.chrf import CHRF as Score
+        except ImportError as error:
+            raise MissingExtraError("sacrebleu", "nlp", "chrF, the score of translations") from error
+        return _TranslationScore("chrf", Score(word_order=self.word_order), self.tokenizer)
+
+
+class _CorpusScore(Protocol):
+    """A score of sacrebleu, of texts and lists of as many references."""
+
+    def corpus_score(self, hypotheses: Sequence[str], references: list[list[str]]) -> _Scored: ...
+
+
+class _Scored(Protocol):
+    @property
+    def score(self) -> float: ...
+
+
+class _TranslationScore:
+    higher_is_better = True
+
+    def __init__(self, name: str, score: _CorpusScore, tokenizer: str) -> None:
+        self.name, self.score = name, score
+        self.tokenizer = load_tokenizer(tokenizer)
         self.predicted: list[str] = []
         self.expected: list[str] = []
 
@@ -242,9 +277,9 @@ class _BLEU:
         self.expected += [self.tokenizer.decode(ids[ids >= 0]) for ids in batch["next_ids"]]
 
     def result(self) -> dict[str, float]:
-        return {
-            "bleu": self.score.corpus_score(self.predicted, [self.expected]).score if self.predicted else 0.0
-        }
+        if not self.predicted:
+            return {self.name: 0.0}
+        return {self.name: self.score.corpus_score(self.predicted, [self.expected]).score}
 
 
 @register("metric")

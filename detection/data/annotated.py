@@ -87,9 +87,9 @@ class CvatDetection(DetectionDataset):
 @dataclass(frozen=True)
 class AnnotatedDetection(DetectionDataset):
     """Objects on images in any format that `oar data convert` reads but labelme's JSON: VIA, DOTA, KITTI, COCO, COCO's
-    panoptic format, the JSON of Label Studio, Datumaro, VoTT, Create ML and BDD100K, YOLO, CVAT, VOC, LabelMe's XML,
-    WIDER FACE, CrowdHuman, MOTChallenge, VisDrone, Supervisely and tables of boxes; boxes, and the boxes of outlines
-    and masks.
+    panoptic format, the JSON of Label Studio, Datumaro, VoTT, Create ML, BDD100K, FiftyOne, V7 and Labelbox, YOLO,
+    CVAT, VOC, LabelMe's XML, WIDER FACE, CrowdHuman, MOTChallenge, VisDrone, Supervisely and tables of boxes; boxes,
+    and the boxes of outlines and masks.
 
     `annotations` is the file or the folder, seen from `root`, which is the folder itself by default; `images` is the
     folder of the images, seen from `root`, where the format does not say it. `format` is found out by default. `split`

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +12,18 @@ import numpy as np
 
 from framework.core.errors import InputError
 from framework.io.dataset import LazyDataset
-from framework.vision.dataset_files import Orientation, abbreviate, find_missing, read_image
+from framework.vision.dataset_files import (
+    Orientation,
+    abbreviate,
+    describe_divided,
+    find_missing,
+    read_image,
+)
 from framework.vision.dataset_files import report_problems as report_problems
 from framework.vision.deep_samples import ValueRange
 from framework.vision.sample import Sample
+
+_log = logging.getLogger("oar")
 
 
 @dataclass(frozen=True)
@@ -130,8 +139,13 @@ def build_records(
 ) -> Records:
     """Records of lists of (box, label, valid, ...) an image.
 
-    Further entries of an object are its area and its keypoints, the same number of entries in each.
+    Further entries of an object are its area and its keypoints, the same number of entries in each. Images that have
+    several entries with other objects are told in `problems`: what one entry has is background in the others.
     """
+    pairs = zip(images, objects, strict=True)
+    for line in describe_divided((image.path, [str(one[:2]) for one in some]) for image, some in pairs):
+        _log.warning("%s", line)
+        problems = (*problems, line)
     counts = [len(of_image) for of_image in objects]
     columns: list[list[object]] = [list(column) for column in zip(*(one for some in objects for one in some))]
     boxes, labels, valid, areas, keypoints = columns + [[]] * (5 - len(columns))

@@ -66,9 +66,10 @@ def parser() -> argparse.ArgumentParser:
     )
     convert.add_argument(
         "source",
-        help="a data.yaml or folder of YOLO, an .xml of CVAT, a .json of COCO (panoptic too), VIA, Label Studio, "
-        "Datumaro, VoTT, Create ML or BDD100K, a folder of VOC, labelme, DOTA, KITTI, WIDER FACE, MOTChallenge, "
-        "VisDrone or Supervisely, an .odgt of CrowdHuman, a .csv of boxes or VIA, or a folder with one a split",
+        help="a data.yaml, .ndjson or folder of YOLO, an .xml of CVAT, a .json of COCO (panoptic too), VIA, "
+        "Label Studio, Datumaro, VoTT, Create ML, BDD100K, FiftyOne, V7 or Labelbox (.ndjson too), a folder of VOC, "
+        "labelme, DOTA, KITTI, WIDER FACE, MOTChallenge, VisDrone, Supervisely or V7, an .odgt of CrowdHuman, a .csv "
+        "of boxes or VIA, or a folder with one a split",
     )
     convert.add_argument("output", help="the folder to write: annotations and copies of the images")
     convert.add_argument(

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import logging
 import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Literal, TextIO
 
 _LOGGERS = ("oar", "uvicorn", "uvicorn.error")
+_ACCESS = "uvicorn.access"  # has no lines: requests have those of "oar"
+_FACTS = ("logThreads", "logProcesses", "logMultiprocessing")  # which no line says, so none is asked for
 _COLLECT = 0.05  # seconds
 _TURNS = 10
 _encode = json.JSONEncoder(ensure_ascii=True, default=str).encode
@@ -78,6 +82,12 @@ class LineWriter(logging.Handler):
         """Write what has come."""
         self._write()
 
+    def close(self) -> None:
+        """Write what has come; the end of the process writes no more."""
+        self._write()
+        atexit.unregister(self.flush)
+        super().close()
+
     def _write(self) -> bool:
         """Write what has come; whether there was something."""
         with self._writing:
@@ -103,9 +113,10 @@ class LineWriter(logging.Handler):
 
 
 def set_up_logs(log_format: Literal["json", "text"]) -> None:
-    """Let all that a server says go to standard error in one format."""
-    # What no line says is not asked for: a request has a line.
-    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    """Let all that a server says go to standard error in one format, until the process ends; `server_logs` gives the
+    loggers back before."""
+    for name in _FACTS:
+        setattr(logging, name, False)
     handler = LineWriter(sys.stderr)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     for name in _LOGGERS:
@@ -113,5 +124,26 @@ def set_up_logs(log_format: Literal["json", "text"]) -> None:
         logger.handlers[:] = [handler] if name != "uvicorn.error" else []
         logger.setLevel(logging.INFO)
         logger.propagate = name == "uvicorn.error"
-    logging.getLogger("uvicorn.access").handlers[:] = []
-    logging.getLogger("uvicorn.access").propagate = False
+    logging.getLogger(_ACCESS).handlers[:] = []
+    logging.getLogger(_ACCESS).propagate = False
+
+
+@contextlib.contextmanager
+def server_logs(log_format: Literal["json", "text"]) -> Iterator[None]:
+    """As `set_up_logs`, for as long as a server runs in a process that goes on: loggers are what they were then."""
+    loggers = [logging.getLogger(name) for name in (*_LOGGERS, _ACCESS)]
+    states = [(one, one.handlers[:], one.level, one.propagate) for one in loggers]
+    facts = {name: getattr(logging, name) for name in _FACTS}
+    set_up_logs(log_format)
+    writers = logging.getLogger(_LOGGERS[0]).handlers[:]
+    try:
+        yield
+    finally:
+        for logger, handlers, level, propagate in states:
+            logger.handlers[:] = handlers
+            logger.setLevel(level)
+            logger.propagate = propagate
+        for name, value in facts.items():
+            setattr(logging, name, value)
+        for writer in writers:
+            writer.close()

@@ -18,7 +18,7 @@ from fastapi import FastAPI
 from framework.core.errors import ConfigError
 from framework.inference import keep_memory
 from framework.serving.app import create_app, read_keys
-from framework.serving.logs import set_up_logs
+from framework.serving.logs import server_logs, set_up_logs
 from framework.serving.models import make_runtime
 from framework.serving.ray_engine import StageHandle, StageReplica, StageRuntime
 from framework.serving.ray_retry import CALLBACK, IMPORT_PATH
@@ -130,7 +130,11 @@ def serve_on_ray(settings: ServerSettings) -> int:
 
     Raises: MissingExtraError; ConfigError: no cluster answers, the address is taken, or a model cannot be opened.
     """
-    set_up_logs(settings.log_format)
+    with server_logs(settings.log_format):
+        return _serve_on_ray(settings)
+
+
+def _serve_on_ray(settings: ServerSettings) -> int:
     keys = read_keys(settings)  # here, as the environment and files of other machines may differ
     settings = replace(settings, api_keys=keys, api_key_file=None)
     options = settings.ray or RaySettings()

@@ -32,7 +32,7 @@ from framework.inference import keep_memory
 from framework.serving.app import create_app, read_keys
 from framework.serving.connections import connection_class
 from framework.serving.header_timer import HEADER_BYTES
-from framework.serving.logs import set_up_logs
+from framework.serving.logs import server_logs, set_up_logs
 from framework.serving.metrics import SHARED
 from framework.serving.models import ModelStore
 from framework.serving.settings import ServerSettings
@@ -105,7 +105,11 @@ def serve(settings: ServerSettings) -> int:
     """
     if settings.tls_key is not None:
         _check_key(settings.tls_key)
-    set_up_logs(settings.log_format)
+    with server_logs(settings.log_format):
+        return _serve(settings)
+
+
+def _serve(settings: ServerSettings) -> int:
     keys = read_keys(settings)
     sock = open_socket(settings.host, settings.port)
     scheme = "http" if settings.tls_cert is None else "https"

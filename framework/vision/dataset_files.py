@@ -158,13 +158,23 @@ def split_columns(line: str, root: Path) -> tuple[str, str] | None:
     )
 
 
+JSON_LINES = (".ndjson", ".jsonl")
+"""The suffixes of files with a value of JSON a line."""
+
+
 def read_annotations(path: Path) -> object:
-    """What a file of annotations in JSON holds.
+    """What a file of annotations in JSON holds; of one with a value a line (`JSON_LINES`) the list of them.
 
     Raises:
         InputError: there is no such file. FormatError: it is not JSON.
     """
     text = bounded.read_bytes(path, bounded.DATASET, "annotation file", InputError)
+    if path.suffix.lower() in JSON_LINES:
+        return [
+            bounded.parse_json(line, f"{path}, line {number}", "annotation file")
+            for number, line in enumerate(text.split(b"\n"), start=1)
+            if line.strip()
+        ]
     return bounded.parse_json(text, path, "annotation file")
 
 
@@ -280,6 +290,23 @@ def describe_similar(names: Sequence[str]) -> list[str]:
         by_text.setdefault(" ".join(name.casefold().split()), []).append(name)
     similar = [" and ".join(map(repr, group)) for group in by_text.values() if len(group) > 1]
     return [f"classes differ in capitals or blanks alone: {abbreviate(similar, '; ')}"] if similar else []
+
+
+def describe_divided(entries: Iterable[tuple[Path, object]]) -> list[str]:
+    """A line about images that have several entries with other objects, as files of several annotators do; none
+    without. To repeat an entry as it is only weighs a sample.
+
+    Args:
+        entries: Of each entry the file of its image, and what can be compared: its objects.
+    """
+    first: dict[Path, object] = {}
+    divided = {str(path) for path, objects in entries if first.setdefault(path, objects) != objects}
+    if not divided:
+        return []
+    return [
+        f"{len(divided)} images have several entries with other objects ({abbreviate(sorted(divided))}): what one has "
+        "is background in the others; put them into one entry"
+    ]
 
 
 def find_missing(paths: Iterable[str | Path]) -> list[int]:

@@ -189,6 +189,8 @@ def open_header(data: bytes, where: str, max_pixels: int = MAX_PIXELS) -> Image.
             allowed=FORMAT_NAMES,
             fix="this is a PDF: hand it to --pdf_file"
             if data[:1024].lstrip().startswith(b"%PDF-")
+            else "this is an Office file or an archive: save it as PDF, or unpack it"
+            if data.startswith(b"PK\x03\x04")
             else "convert the file; a name that ends in .png does not make it one",
         )
     try:

@@ -17,7 +17,7 @@ from framework.vision.annotations.cvat import find_cvat, read_cvat
 from framework.vision.annotations.formats import Format, detect_format, read_set
 from framework.vision.annotations.objects import AnnotatedImage, AnnotatedSet
 from framework.vision.annotations.yolo import read_yolo
-from framework.vision.dataset_files import read_image, report_problems
+from framework.vision.dataset_files import describe_divided, read_image, report_problems
 from framework.vision.deep_samples import ValueRange
 from framework.vision.sample import Sample
 from segmentation import palettes
@@ -115,6 +115,9 @@ class _ShapeMasks(SegmentationDataset):
                 allowed="polygons or masks; boxes alone are for detection",
             )
         check_files([image.path for image in images])
+        problems += describe_divided(
+            (image.path, [(one.label, one.box) for one in image.objects]) for image in images
+        )
         for note in read.notes:
             _log.info("%s: %s", self._source, note)
         return _Objects(names, tuple(images), report_problems(self._source, problems))

@@ -19,6 +19,7 @@ from framework.vision.dataset_files import (
     Region,
     abbreviate,
     decode_region,
+    describe_divided,
     image_path,
     read_annotations,
     read_image,
@@ -161,6 +162,9 @@ class CocoMasks(SegmentationDataset):
                 else "annotations of boxes alone have no masks; add outlines",
             )
         check_files([one.path for one in images.values()])
+        problems += describe_divided(
+            (image.path, [(label, region) for label, region, _ in image.objects]) for image in images.values()
+        )
         return _Records(tuple(names), list(images.values()), report_problems(self._file, problems))
 
 

@@ -149,6 +149,7 @@ def test_every_registered_name_has_a_row() -> None:
         "AUC",
         "AnswerF1",
         "BLEU",
+        "ChrF",
         "MaskedPerplexity",
         "Pearson",
         "Perplexity",

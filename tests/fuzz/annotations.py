@@ -18,6 +18,88 @@ from PIL import Image
 _HEIGHT, _WIDTH = 24, 31
 
 
+_DARWIN = {
+    "version": "2.0",
+    "item": {"name": "a.png", "path": "/", "slots": [{"slot_name": "0", "width": _WIDTH, "height": _HEIGHT}]},
+    "annotations": [
+        {"id": "1", "name": "cat", "slot_names": ["0"], "bounding_box": {"x": 2, "y": 3, "w": 8, "h": 5}},
+        {
+            "id": "2",
+            "name": "dog",
+            "polygon": {
+                "paths": [
+                    [{"x": 2, "y": 3}, {"x": 9, "y": 3}, {"x": 9, "y": 9}],
+                    [{"x": 6, "y": 4}, {"x": 8, "y": 4}, {"x": 8, "y": 6}],
+                ]
+            },
+        },
+        {
+            "id": "3",
+            "name": "cat",
+            "ellipse": {"angle": 0.5, "center": {"x": 9, "y": 9}, "radius": {"x": 4, "y": 3}},
+        },
+        {"id": "4", "name": "cat", "mask": {"sparse_rle": None}},
+        {
+            "id": "5",
+            "name": "layer",
+            "raster_layer": {
+                "dense_rle": [0, 50, 1, 90, 0, _HEIGHT * _WIDTH - 140],
+                "mask_annotation_ids_mapping": {"4": 1},
+            },
+        },
+    ],
+}
+_ULTRALYTICS = [
+    {"type": "dataset", "task": "segment", "class_names": {"0": "cat", "1": "dog"}},
+    {
+        "type": "image",
+        "file": "a.png",
+        "split": "val",
+        "annotations": {
+            "boxes": [[0, 0.5, 0.5, 0.2, 0.3]],
+            "segments": [[1, 0.1, 0.1, 0.9, 0.1, 0.9, 0.9]],
+            "pose": [[1, 0.5, 0.5, 0.2, 0.3, 0.5, 0.5, 2]],
+        },
+    },
+]
+_FIFTYONE = {
+    "classes": ["cat", "dog"],
+    "labels": {
+        "a": [
+            {"label": 0, "bounding_box": [0.1, 0.2, 0.5, 0.5], "attributes": {"iscrowd": 0}},
+            {"label": "dog", "bounding_box": [0, 0, 1, 1]},
+        ]
+    },
+}
+_LABELBOX = {
+    "data_row": {"id": "1", "external_id": "a.png", "row_data": "https://x/a.png"},
+    "media_attributes": {"height": _HEIGHT, "width": _WIDTH},
+    "projects": {
+        "1": {
+            "labels": [
+                {
+                    "annotations": {
+                        "objects": [
+                            {
+                                "name": "cat",
+                                "bounding_box": {"top": 3, "left": 2, "height": 5, "width": 8},
+                                "classifications": [{"name": "state", "radio_answer": {"name": "good"}}],
+                            },
+                            {
+                                "name": "dog",
+                                "polygon": [{"x": 2, "y": 3}, {"x": 9, "y": 3}, {"x": 9, "y": 9}],
+                            },
+                            {"name": "dog", "mask": {"url": "https://x/1"}},
+                        ],
+                        "classifications": [{"name": "scene"}],
+                    }
+                }
+            ]
+        }
+    },
+}
+
+
 def _packed_mask() -> str:
     """A mask of 4 x 3 pixels in Supervisely's form."""
     file = io.BytesIO()
@@ -204,7 +286,7 @@ def _read(path: Path) -> object:
         "annotations": "visdrone",
     }
     kind = (None if path.suffix == ".json" else texts.get(path.parent.name)) or detect_format(path)
-    source = path if path.suffix in (".json", ".csv") else folder
+    source = path if path.suffix in (".json", ".ndjson", ".csv") else folder
     with tempfile.TemporaryDirectory() as output:
         return convert_data(source, Path(output) / "out", "coco", source_format=kind, images=_images(folder))
 
@@ -308,6 +390,10 @@ FILES: Mapping[str, tuple[Callable[[Path], Path], Callable[[Path], object], bool
     "mot": (_written("gt/gt.txt", _MOT, "img1/000001.png"), _read_sequence, False),
     "vis drone": (_written("annotations/a.txt", _VIS_DRONE, "images/a.png"), _read, False),
     "bdd100k": (_written("det_val.json", json.dumps(_BDD100K), "images/a.png"), _read, True),
+    "darwin": (_written("a.json", json.dumps(_DARWIN), "images/a.png"), _read, True),
+    "ultralytics": (_written("a.json", json.dumps(_ULTRALYTICS), "images/a.png"), _read, True),
+    "fiftyone": (_written("labels.json", json.dumps(_FIFTYONE), "images/a.png"), _read, True),
+    "labelbox": (_written("val.ndjson", json.dumps(_LABELBOX), "images/a.png"), _read, True),
     "supervisely": (
         _written("train/ann/a.png.json", json.dumps(_SUPERVISELY), "train/img/a.png"),
         _read_dataset,

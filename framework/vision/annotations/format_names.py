@@ -26,4 +26,8 @@ Format = Literal[
     "visdrone",
     "bdd100k",
     "supervisely",
+    "darwin",
+    "labelbox",
+    "fiftyone",
+    "ultralytics",
 ]

@@ -16,10 +16,13 @@ from framework.vision.annotations.create_ml import is_create_ml, read_create_ml
 from framework.vision.annotations.crowd_human import SUFFIX as CROWD_HUMAN
 from framework.vision.annotations.crowd_human import find_crowd_human, read_crowd_human
 from framework.vision.annotations.cvat import read_cvat
+from framework.vision.annotations.darwin import find_darwin, is_darwin, read_darwin
 from framework.vision.annotations.datumaro import is_datumaro, read_datumaro
 from framework.vision.annotations.dota import find_dota, read_dota
+from framework.vision.annotations.fiftyone import is_fiftyone, read_fiftyone
 from framework.vision.annotations.format_names import Format as Format
 from framework.vision.annotations.image_folder import is_image_folder, read_image_folder
+from framework.vision.annotations.json_files import SUFFIXES as JSON_SUFFIXES
 from framework.vision.annotations.json_files import holds, list_json_files
 from framework.vision.annotations.kitti import find_kitti, read_kitti
 from framework.vision.annotations.label_studio import (
@@ -27,10 +30,12 @@ from framework.vision.annotations.label_studio import (
     is_label_studio_table,
     read_label_studio,
 )
+from framework.vision.annotations.labelbox import is_labelbox, read_labelbox
 from framework.vision.annotations.labelme_xml import is_labelme_xml, read_labelme_xml
 from framework.vision.annotations.mot_sequences import find_sequences, read_mot_sequences
 from framework.vision.annotations.objects import SUBSETS, AnnotatedSet, merge_splits
 from framework.vision.annotations.supervisely import find_supervisely, read_supervisely
+from framework.vision.annotations.ultralytics import is_ultralytics, read_ultralytics
 from framework.vision.annotations.via import is_via, is_via_table, read_via
 from framework.vision.annotations.vis_drone import find_vis_drone, read_vis_drone
 from framework.vision.annotations.voc import read_voc_folder
@@ -49,9 +54,14 @@ _JSON: Mapping[Format, Callable[[object], bool]] = {
     "vott": is_vott,
     "createml": is_create_ml,
     "bdd100k": is_bdd100k,
+    "labelbox": is_labelbox,
+    "darwin": is_darwin,
+    "fiftyone": is_fiftyone,
+    "ultralytics": is_ultralytics,
 }
 _FOLDERS: Mapping[Format, Callable[[Path], object]] = {  # what is truthy where a folder is of a format
     "supervisely": find_supervisely,
+    "darwin": find_darwin,
     "imagefolder": is_image_folder,
     "widerface": find_wider_face,
     "crowdhuman": find_crowd_human,
@@ -62,6 +72,7 @@ _FOLDERS: Mapping[Format, Callable[[Path], object]] = {  # what is truthy where 
 }
 _BESIDE = (  # what tells of objects beside folders of splits
     "*.json",
+    "*.ndjson",
     "*.xml",
     "*.yaml",
     "*.yml",
@@ -81,11 +92,12 @@ def detect_format(source: Path) -> Format:
         return "yolo"
     if source.is_file() and suffix == ".xml":
         return "cvat"
-    if source.is_file() and suffix == ".json":
+    if source.is_file() and suffix in JSON_SUFFIXES:
         for kind, is_kind in _JSON.items():
             if holds(source, is_kind):
                 return kind
-        return "coco"
+        if suffix == ".json":
+            return "coco"
     if source.is_file() and suffix in (".csv", ".tsv") and is_label_studio_table(source):
         return "labelstudio"
     if source.is_file() and suffix == ".csv":
@@ -104,9 +116,10 @@ def detect_format(source: Path) -> Format:
         "the format of these data is not known",
         where=source,
         received="a folder" if source.is_dir() else "a file",
-        allowed="a data.yaml or folder of YOLO, an .xml of CVAT, a .json of COCO, VIA, Label Studio, "
-        "Datumaro, VoTT, Create ML or BDD100K, a folder of VOC, labelme, DOTA, KITTI, WIDER FACE, MOTChallenge, "
-        "VisDrone, Supervisely or Hugging Face's metadata.jsonl, an .odgt of CrowdHuman, or a .csv of boxes",
+        allowed="a data.yaml, .ndjson or folder of YOLO, an .xml of CVAT, a .json of COCO, VIA, Label Studio, "
+        "Datumaro, VoTT, Create ML, BDD100K, FiftyOne, V7 or Labelbox (.ndjson too), a folder of VOC, labelme, DOTA, "
+        "KITTI, WIDER FACE, MOTChallenge, VisDrone, Supervisely, V7 or Hugging Face's metadata.jsonl, an .odgt of "
+        "CrowdHuman, or a .csv of boxes",
         fix="oar data parquet SOURCE OUTPUT writes the images of Parquet files as files that are read"
         if suffix == ".parquet" or (source.is_dir() and next(source.rglob("*.parquet"), None) is not None)
         else f"name the format with --from; the current folder is {Path.cwd()}",
@@ -245,4 +258,8 @@ _READERS: Mapping[Format, Callable[[Path, Path | None], AnnotatedSet]] = {
     "visdrone": read_vis_drone,
     "bdd100k": read_bdd100k,
     "supervisely": read_supervisely,
+    "darwin": read_darwin,
+    "labelbox": read_labelbox,
+    "fiftyone": read_fiftyone,
+    "ultralytics": read_ultralytics,
 }

@@ -9,7 +9,9 @@ from pathlib import Path
 
 from framework.core.errors import InputError
 from framework.vision.annotations.objects import AnnotatedSet, find_split, merge_splits
-from framework.vision.dataset_files import abbreviate, read_annotations
+from framework.vision.dataset_files import JSON_LINES, abbreviate, read_annotations
+
+SUFFIXES = (".json", *JSON_LINES)
 
 
 def holds(file: Path, is_kind: Callable[[object], bool]) -> bool:
@@ -22,9 +24,10 @@ def holds(file: Path, is_kind: Callable[[object], bool]) -> bool:
 
 def list_json_files(folder: Path, is_kind: Callable[[object], bool]) -> Iterator[Path]:
     """The files of a kind in a folder and in `annotations` of it."""
-    for path in (*sorted(folder.glob("*.json")), *sorted((folder / "annotations").glob("*.json"))):
-        if holds(path, is_kind):
-            yield path
+    for location in (folder, folder / "annotations"):
+        for path in (*sorted(location.glob("*.json")), *sorted(location.glob("*.ndjson"))):
+            if holds(path, is_kind):
+                yield path
 
 
 def files_by_split(
@@ -73,7 +76,7 @@ def _read_splits(
     sets = {split: read(path, images or source) for split, path in files.items()}
     if len(sets) == 1:
         split, one = next(iter(sets.items()))
-        return replace(one, images=tuple(replace(image, split=split) for image in one.images))
+        return replace(one, images=tuple(replace(image, split=image.split or split) for image in one.images))
     return merge_splits(sets)
 
 

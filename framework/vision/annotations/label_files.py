@@ -31,11 +31,14 @@ def has_lines(folder: Path, is_line: Callable[[str], bool]) -> bool:
 def find_folders(
     folder: Path, pairs: Sequence[tuple[str, str]], is_line: Callable[[str], bool] | None = None
 ) -> tuple[Path, Path] | None:
-    """The folders of the images and of the text files, of the first pair that has lines of a format, or any."""
-    for images, labels in pairs:
-        if (folder / labels).is_dir() and (is_line is None or has_lines(folder / labels, is_line)):
-            return folder / images, folder / labels
-    return None
+    """The folders of the images and of the text files, of the first pair that has lines of a format, or any: of one
+    whose images are there, if there is such a pair."""
+    matches = [
+        (folder / images, folder / labels)
+        for images, labels in pairs
+        if (folder / labels).is_dir() and (is_line is None or has_lines(folder / labels, is_line))
+    ]
+    return next((pair for pair in matches if pair[0].is_dir()), matches[0] if matches else None)
 
 
 def read_label_files(

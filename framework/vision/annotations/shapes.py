@@ -7,7 +7,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from framework.core.fields import is_number
+from framework.core.types import JSON
 from framework.vision.annotations.objects import AnnotatedObject, bounds
+from framework.vision.image import MAX_PIXELS
 
 FARTHEST = 1e7  # pixels
 _CORNERS = 48  # of the polygon that stands for an ellipse
@@ -58,3 +61,20 @@ def ellipse_outline(x: float, y: float, across: float, down: float, degrees: flo
     angles = np.arange(_CORNERS) * (2 * math.pi / _CORNERS)
     outline = np.stack([x + across * np.cos(angles), y + down * np.sin(angles)], axis=1)
     return turn(outline, degrees)
+
+
+def read_xy_points(value: JSON) -> np.ndarray:
+    """[N, 2]: a list of `{"x": 1, "y": 2}`. Raises: ValueError."""
+    listed = value if isinstance(value, list) else []
+    pairs = [(one.get("x"), one.get("y")) for one in listed if isinstance(one, dict)]
+    points = [(float(x), float(y)) for x, y in pairs if is_number(x) and is_number(y)]
+    if not points or len(points) < len(listed):
+        raise ValueError(f"the points are {str(value)[:60]}")
+    return np.array(points, np.float64)
+
+
+def read_image_size(value: JSON) -> tuple[int, int] | None:
+    """(height, width) of `{"height": 480, "width": 640}`; None where no image has such a size."""
+    sides = [value.get(side) for side in ("height", "width")] if isinstance(value, dict) else []
+    numbers = [int(side) for side in sides if is_number(side) and side >= 1]
+    return (numbers[0], numbers[1]) if len(numbers) == 2 and math.prod(numbers) <= MAX_PIXELS else None

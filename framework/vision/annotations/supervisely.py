@@ -32,9 +32,9 @@ from framework.vision.annotations.objects import (
     bounds,
     from_full_mask,
 )
-from framework.vision.annotations.shapes import box_object, outline_object, turn_box
+from framework.vision.annotations.shapes import box_object, outline_object, read_image_size, turn_box
 from framework.vision.dataset_files import read_annotations
-from framework.vision.image import MAX_PIXELS, read_size
+from framework.vision.image import read_size
 
 _META, _LABELS, _IMAGES = "meta.json", "ann", "img"
 _NESTED = "datasets"  # the folder of a data set with those inside of it
@@ -102,7 +102,7 @@ def read_supervisely(source: Path, images: Path | None = None) -> AnnotatedSet:
     indices = {folder: ImageIndex(images or folder / _IMAGES) for folder in folders}
     for folder, file, data in files:
         path = indices[folder].find(_image_name(file, folder), str(file))
-        size_hw = _read_size_hw(data["size"])
+        size_hw = read_image_size(data["size"])
         if size_hw is None:
             size_hw = read_size(path)
             notes.append(
@@ -164,12 +164,6 @@ def _has_fractions(data: Mapping[str, JSON]) -> bool:
         for side in xy
     ]
     return any(is_number(side) and side != math.floor(side) for side in sides)
-
-
-def _read_size_hw(value: JSON) -> tuple[int, int] | None:
-    sides = [value.get(side) for side in ("height", "width")] if isinstance(value, dict) else []
-    numbers = [int(side) for side in sides if is_number(side) and side >= 1]
-    return (numbers[0], numbers[1]) if len(numbers) == 2 and math.prod(numbers) <= MAX_PIXELS else None
 
 
 def _kind(entry: Mapping[str, JSON]) -> str:

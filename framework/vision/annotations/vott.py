@@ -9,15 +9,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-
 from framework.core.errors import FormatError
 from framework.core.fields import is_number
 from framework.core.types import JSON
 from framework.vision.annotations.image_index import ImageIndex
 from framework.vision.annotations.json_files import read_many_files
 from framework.vision.annotations.objects import AnnotatedImage, AnnotatedObject, AnnotatedSet
-from framework.vision.annotations.shapes import box_object, outline_object
+from framework.vision.annotations.shapes import box_object, outline_object, read_xy_points
 from framework.vision.dataset_files import read_annotations
 from framework.vision.image import read_size
 
@@ -132,8 +130,7 @@ def _read_region(kind: str, region: Mapping[str, JSON], tag: str) -> AnnotatedOb
     """Raises: ValueError."""
     points = region.get("points")
     if kind == "POLYGON" and isinstance(points, list):
-        corners = [_numbers(point, ("x", "y")) for point in points]
-        return outline_object(tag, np.array(corners, np.float64).reshape(-1, 2), {})
+        return outline_object(tag, read_xy_points(points), {})
     x, y, width, height = _numbers(region.get("boundingBox"), ("left", "top", "width", "height"))
     return box_object(tag, (x, y, x + width, y + height), {})
 

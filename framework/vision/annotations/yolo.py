@@ -5,6 +5,7 @@ Source: https://docs.ultralytics.com/datasets/detect/ and /datasets/segment/
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -134,7 +135,7 @@ def _read_yaml(
     for split_name in split_names:
         value = locations[split_name]
         for entry in value if isinstance(value, list) else [value]:
-            location, folders = _find_entry(str(entry), file, None if root is None else str(root))
+            location, folders = _find_entry(str(entry), file, None if root is None else str(root), notes)
             if not location.exists() and split_name == "test" and not split and images:
                 notes.append(
                     f"there is no {entry}, as of data.yaml's test"
@@ -171,12 +172,24 @@ def _read_names(content: Mapping[str, object], file: Path) -> tuple[str, ...]:
     return tuple(map(str, names))
 
 
-def _find_entry(entry: str, file: Path, root: str | None) -> tuple[Path, Sequence[Path]]:
-    """Where an entry of a data.yaml leads, or would by its first spelling, and the folders that it is seen from."""
+def _find_entry(entry: str, file: Path, root: str | None, notes: list[str]) -> tuple[Path, Sequence[Path]]:
+    """Where an entry of a data.yaml leads, or would by its first spelling, and the folders that it is seen from. Of a
+    path of another machine what of it lies beside the file is taken, with a note."""
     folders = [file.parent] if root is None else [file.parent / root, Path(root), file.parent]
     spellings = [text for one in _spellings(entry) for text in dict.fromkeys((one, one.removeprefix("../")))]
     candidates = [folder / one for one in spellings for folder in folders]
-    return next((path for path in candidates if path.exists()), candidates[0]), folders
+    if (location := next((path for path in candidates if path.exists()), None)) is not None:
+        return location, folders
+    beside = next((path for path in _list_ends(entry, file.parent) if path.exists()), None)
+    if beside is not None:
+        notes.append(f"there is no {entry}: {beside} is taken")
+    return beside or candidates[0], folders
+
+
+def _list_ends(path: str, folder: Path) -> list[Path]:
+    """The ends of a path, of two names and more, seen from a folder: the longest first."""
+    names = path.replace("\\", "/").split("/")
+    return [folder.joinpath(*names[first:]) for first in range(1, len(names) - 1)]
 
 
 def _list_entry(location: Path, file: Path, folders: Sequence[Path], entry: str) -> list[Path]:
@@ -209,7 +222,8 @@ def _list_entry(location: Path, file: Path, folders: Sequence[Path], entry: str)
 
 def _list_line(line: str, file: Path, folders: Sequence[Path]) -> Path:
     candidates = [folder / text for text in _spellings(line) for folder in (file.parent, *folders)]
-    return next((path for path in candidates if path.is_file()), candidates[0])
+    ends = (path for folder in (file.parent, *folders) for path in _list_ends(line, folder))
+    return next((path for path in itertools.chain(candidates, ends) if path.is_file()), candidates[0])
 
 
 def _spellings(path: str) -> tuple[str, ...]:

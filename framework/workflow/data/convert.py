@@ -92,12 +92,13 @@ def convert_data(
       Datumaro take the names of classes from; boxes alone.
 
     Args:
-        source: A data.yaml or a folder of YOLO, an XML file of CVAT or a folder of some, a JSON file of COCO, of COCO's
-            panoptic format, of VIA, Label Studio (or its CSV), Datumaro, VoTT, Create ML or BDD100K, or a folder with
-            one a split, a folder with XML files of VOC, with .json or XML files of labelme, or with text files of DOTA,
-            KITTI or VisDrone, with lists of WIDER FACE, .odgt files of CrowdHuman, sequences of MOTChallenge or
-            data sets of Supervisely, a .csv of boxes or of VIA or a folder with one a split; or a folder that has such
-            a one a split, named train, val (valid, validation) and test.
+        source: A data.yaml, .ndjson or a folder of YOLO, an XML file of CVAT or a folder of some, a JSON file of COCO,
+            of COCO's panoptic format, of VIA, Label Studio (or its CSV), Datumaro, VoTT, Create ML, BDD100K, FiftyOne,
+            V7 or Labelbox (or its NDJSON), or a folder with one a split, a folder with XML files of VOC, with .json or
+            XML files of labelme, or with text files of DOTA, KITTI or VisDrone, with lists of WIDER FACE, .odgt files
+            of CrowdHuman, sequences of MOTChallenge, data sets of Supervisely or files of V7, a .csv of boxes or of VIA
+            or a folder with one a split; or a folder that has such a one a split, named train, val (valid, validation)
+            and test.
         source_format: Where it is not plain from the source.
         images: The folder of the images of COCO, CVAT, VOC or LabelMe's XML; else `images` beside it, or its folder. Of
             a video that was annotated with CVAT also the video, whose frames are then taken.

@@ -96,7 +96,7 @@ def read_mask(shape: Mapping[str, JSON], size_hw: tuple[int, int], where: str) -
         ) from error
     values = raw_images.read_labels(content)
     inside = np.asarray(values.any(axis=-1) if values.ndim == 3 else values != 0)
-    x, y = np.rint(points.min(axis=0)).astype(int).tolist()
+    x, y = points.min(axis=0).astype(int).tolist()  # of a mask that was moved labelme cuts the fractions
     height, width = inside.shape[0], inside.shape[1]
     whole = np.zeros(size_hw, bool)
     left, top = max(0, x), max(0, y)

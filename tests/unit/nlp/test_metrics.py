@@ -2,15 +2,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
-from sacrebleu import corpus_bleu
+from sacrebleu import corpus_bleu, corpus_chrf
 
 from framework.core.errors import InputError, MissingExtraError
 from framework.engine.details import DetailedMetric
 from framework.text.tokenizer import Tokenizer
-from nlp.metrics import BLEU, Perplexity, SpanF1, TagAccuracy, TextAccuracy
+from nlp.metrics import BLEU, ChrF, Perplexity, SpanF1, TagAccuracy, TextAccuracy
 
 LABELS = ("O", "B-A", "I-A", "B-B")
 TRUTH = np.array([[1, 2, 0, 3], [0, 1, -1, 0]])
@@ -89,6 +90,21 @@ def test_translations_are_compared_as_texts(tmp_path: Path) -> None:
     assert 10 < score < 90 and metric.result() == {"bleu": pytest.approx(score)}
     assert BLEU(str(tmp_path)).start(()).result() == {"bleu": 0.0}
     assert metric.higher_is_better
+
+
+@pytest.mark.parametrize("word_order", [0, 2])
+def test_chrf_counts_texts_that_share_nothing(tmp_path: Path, word_order: Literal[0, 2]) -> None:
+    """Of a text without a run of its reference the reference counts too, as of one that is empty."""
+    wanted = ["a cat sat on the mat", "the cat was seen", "two dogs run"]
+    found = ["a cat sat on a mat", "", "qqqq"]
+    tokenizer = Tokenizer.train("bpe", [*wanted, *found], 300)
+    metric = ChrF(str(tokenizer.save(tmp_path)), word_order).start(())
+    for text, truth in zip(found, wanted):
+        ids, target = tokenizer.encode(text).ids[1:], tokenizer.encode(truth).ids[1:]
+        metric.update({"ids": np.asarray(ids)[None]}, {"next_ids": np.asarray(target)[None]})
+    score = corpus_chrf(found, [wanted], word_order=word_order).score
+    assert 10 < score < 60 and metric.result() == {"chrf": pytest.approx(score)}
+    assert ChrF(str(tmp_path)).start(()).result() == {"chrf": 0.0}
 
 
 def test_bleu_needs_a_vocabulary_and_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,6 +78,20 @@ def test_objects_to_ignore_are_neither_learnt_nor_missed(tmp_path: Path) -> None
     assert [one.is_valid for image in images for one in image.objects] == [False, True]
 
 
+def test_an_image_with_two_entries_of_other_objects(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """As files of several annotators have it: what one has drawn is background in the other's entry."""
+    data = content()
+    data["images"].append({"id": 11, "file_name": "nine.png", "height": 20, "width": 30})
+    more = {**data["annotations"][0], "id": 9, "image_id": 11}
+    dataset = written(tmp_path, {**data, "annotations": [*data["annotations"], more]})
+    with caplog.at_level(logging.WARNING, logger="oar"):
+        assert "1 images have several entries with other objects" in dataset.problems[-1]
+    assert "nine.png" in dataset.problems[-1] and "has is background in the others" in caplog.text
+    same = [{**one, "id": 20 + one["id"], "image_id": 11} for one in data["annotations"]]
+    repeated = written(tmp_path, {**data, "annotations": [*data["annotations"], *same]})
+    assert len(repeated) == 3 and not any("several entries" in line for line in repeated.problems)
+
+
 def test_sizes_need_not_be_stated_and_annotations_may_be_missing(tmp_path: Path) -> None:
     data = content()
     del data["annotations"], data["images"][0]["height"]

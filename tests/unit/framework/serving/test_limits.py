@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
+import json
+import logging
 import socket
 import struct
 import threading
@@ -19,6 +21,7 @@ from framework.core.errors import ConfigError, OarError
 from framework.serving import fetch as fetch_module
 from framework.serving.errors import BadRequestError, ForbiddenError, TooLargeError
 from framework.serving.fetch import check_address, fetch
+from framework.serving.logs import server_logs
 from framework.serving.server import serve
 from framework.serving.settings import Limits, ModelSettings, ServerSettings, load_settings
 from tests.unit.framework.serving.conftest import Start
@@ -146,6 +149,27 @@ def test_a_key_with_a_password_is_refused_and_nothing_asks_for_it(head: str, tmp
     (tmp_path / "key.pem").write_text(f"-----BEGIN {head}\n", encoding="ascii")
     with pytest.raises(ConfigError, match=r"key.pem: the key needs a password"):
         serve(ServerSettings(tls_cert=tmp_path / "cert.pem", tls_key=tmp_path / "key.pem"))
+
+
+def test_loggers_are_given_back(capsys: pytest.CaptureFixture[str]) -> None:
+    """A server may run in a process that goes on, whose own lines went to the server's stream as JSON."""
+
+    def observe() -> list[object]:
+        loggers = (logging.getLogger(name) for name in ("oar", "uvicorn", "uvicorn.error", "uvicorn.access"))
+        states = [(one.name, one.handlers[:], one.level, one.propagate) for one in loggers]
+        return [*states, logging.logThreads, logging.logProcesses, logging.logMultiprocessing]
+
+    before = observe()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ConfigError, match="the server cannot listen here"):
+            serve(ServerSettings(host="127.0.0.1", port=port))
+    assert observe() == before
+    with server_logs("json"):
+        assert observe() != before
+        logging.getLogger("oar").info("one line")
+    assert observe() == before
+    assert json.loads(capsys.readouterr().err)["message"] == "one line"
 
 
 def test_request_ids_and_logs(start: Start, caplog: pytest.LogCaptureFixture) -> None:

@@ -212,6 +212,7 @@ def test_source_errors(tmp_path):
         (text, "text.png: the image is not of a known format"),
         (b"", "<bytes>: the image is empty"),
         (b"%PDF-1.7", "known format"),
+        (b"PK\x03\x04 word/document.xml", "known format(?s:.)*an Office file or an archive: save it as PDF"),
         (io.BytesIO(), "the image is empty"),
         (io.StringIO("x"), "gives text"),
         (7, "the image must be a path"),

@@ -9,6 +9,7 @@ import pytest
 
 from framework.core.errors import ConfigError, FormatError, InputError
 from framework.vision import image, masks
+from segmentation.data.annotated import AnnotatedMasks
 from segmentation.data.check import validate
 from segmentation.data.coco import CocoMasks
 
@@ -169,3 +170,29 @@ def test_more_classes_than_a_byte_has(tmp_path: Path) -> None:
     assert data.count_pixels()[290] == 16
     bare = CocoMasks(root, Path("val.json"), "val", background=None, ignore_index=65535)
     assert mask(bare)[0] == [289, 289, 289, 289, 65535, 65535]
+
+
+def test_an_image_with_two_entries_of_other_objects(tmp_path: Path) -> None:
+    """As files of several annotators have it: what one has drawn is background in the other's entry."""
+    image.write(tmp_path / "a.png", np.zeros((8, 8, 3), np.uint8))
+    squares = [[0, 0, 4, 0, 4, 4, 0, 4], [4, 4, 8, 4, 8, 8, 4, 8]]
+    content: dict[str, Any] = {
+        "images": [{"id": key, "file_name": "a.png", "height": 8, "width": 8} for key in (1, 2)],
+        "categories": [{"id": 1, "name": "cell"}],
+        "annotations": [
+            {
+                "id": key,
+                "image_id": key,
+                "category_id": 1,
+                "segmentation": [square],
+                "bbox": [*square[:2], 4, 4],
+            }
+            for key, square in enumerate(squares, start=1)
+        ],
+    }
+    (tmp_path / "file.json").write_text(json.dumps(content), encoding="utf-8")
+    for data in (CocoMasks(tmp_path, Path("file.json")), AnnotatedMasks(tmp_path, annotations="file.json")):
+        assert len(data) == 2 and "1 images have several entries with other objects" in data.problems[-1]
+    content["annotations"] = [{**content["annotations"][0], "id": key, "image_id": key} for key in (1, 2)]
+    (tmp_path / "file.json").write_text(json.dumps(content), encoding="utf-8")
+    assert CocoMasks(tmp_path, Path("file.json")).problems == ()

@@ -76,6 +76,26 @@ def test_spellings_of_a_data_yaml(tmp_path: Path, data: str) -> None:
     assert len(read_yolo(ultralytics(root, data), "train").images) == 2
 
 
+@pytest.mark.parametrize(
+    "train",
+    [
+        "/content/my-set-1/images/train",
+        "my-set-1/images/train",
+        "C:\\\\me\\\\images\\\\train",
+        "elsewhere.txt",
+    ],
+)
+def test_paths_of_another_machine(tmp_path: Path, train: str) -> None:
+    """Roboflow's notebooks write the whole path, or one from the folder above."""
+    text(tmp_path / "elsewhere.txt", "/content/a/images/train/a.jpg\n/content/a/images/train/deep/b.png\n")
+    read = read_yolo(ultralytics(tmp_path, f"train: {train}\nval: images/val\nnames: [cat, dog]\n"))
+    assert [one.split for one in read.images] == ["train", "train", "val"]
+    assert any("is taken" in line for line in read.notes) == ("elsewhere" not in train)
+    # One name alone is no end: other data may have a folder of this name.
+    with pytest.raises(InputError, match="no such folder of images"):
+        read_yolo(ultralytics(tmp_path, "train: /gone/images\nnames: [cat, dog]\n"))
+
+
 def test_separators_of_windows_in_double_quotes_are_explained(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"no YAML\n(.*\n)*.*unknown escape(.*\n)*.*in double ones"):
         read_yolo(text(tmp_path / "data.yaml", 'train: "images\\images"\nnames: [cat]\n'))

@@ -155,6 +155,14 @@ def test_kitti(tmp_path: Path) -> None:
     assert "1 regions that are marked DontCare" in objects.notes[0]
 
 
+def test_kitti_of_fiftyone(tmp_path: Path) -> None:
+    """Its images lie in `data`, where others have them in `images`."""
+    photo(tmp_path / "data/a.png")
+    (tmp_path / "labels").mkdir()
+    (tmp_path / "labels/a.txt").write_text("cat 0.00 0 0.00 10 5 30 25 0 0 0 0 0 0 0", encoding="utf-8")
+    assert boxes(read(tmp_path, "kitti")) == [("a.png", "cat", list(BOX))]
+
+
 def test_classes_of_kitti_with_spaces(tmp_path: Path) -> None:
     """labelformat writes the names of classes as they are; a score may stand at the end."""
     photo(tmp_path / "image_2/a.png")

@@ -1,4 +1,4 @@
-"""VoTT's JSON and Create ML's: what is read, told and refused."""
+"""VoTT's JSON, Create ML's and FiftyOne's: what is read, told and refused."""
 
 from __future__ import annotations
 
@@ -135,3 +135,32 @@ def test_a_file_of_create_ml_an_image(tmp_path: Path) -> None:
     objects = read(tmp_path, "createml")
     assert [one.name for one in objects.images] == ["train_1.png", "train_2.png"]
     assert not any(one.split for one in objects.images)
+
+
+@pytest.mark.parametrize("classes", [["dog", "cat", "none"], None])
+def test_boxes_of_fiftyone(tmp_path: Path, classes: list[str] | None) -> None:
+    photo(tmp_path / "data/a.png")
+    photo(tmp_path / "data/b.png")
+    cat, dog = (1, 0) if classes else ("cat", "dog")
+    boxes_of_a = [
+        {"label": cat, "bounding_box": [0.1, 0.2, 0.5, 0.4], "attributes": {"iscrowd": 1, "colour": "red"}},
+        {"label": dog, "bounding_box": [0, 0, 1, 1]},
+        {"label": dog, "bounding_box": [0, 0, 1]},
+        {"label": 7, "bounding_box": [0, 0, 1, 1]},
+        {"label": dog, "bounding_box": [0.5, 0.5, 0, 0.1]},
+    ]
+    write(tmp_path / "labels.json", {"classes": classes, "labels": {"a": boxes_of_a, "b": None}})
+    objects = read(tmp_path, "fiftyone")
+    assert boxes(objects) == [("a.png", "cat", [10, 10, 60, 30]), ("a.png", "dog", [0, 0, 100, 50])]
+    crowd, other = objects.images[0].objects
+    assert (crowd.is_valid, crowd.attributes, other.is_valid) == (False, {"colour": "red"}, True)
+    assert objects.class_names == (tuple(classes) if classes else ("cat", "dog"))
+    assert [one.name for one in objects.images] == ["a.png", "b.png"]
+    assert [line.partition("object ")[2] for line in objects.problems] == [
+        "3: dog: bounding_box is [0, 0, 1]",
+        f"4: the class is 7, and there are {len(classes or ())}",
+        "5: dog: [50.0, 25.0, 50.0, 30.0] has no area",
+    ]
+    write(tmp_path / "labels.json", {"classes": [], "labels": {"a": "cat"}})  # of images, not of objects
+    with pytest.raises(FormatError, match="the file is not FiftyOne's"):
+        read_set(tmp_path / "labels.json", "fiftyone")

@@ -183,7 +183,9 @@ def test_circles_turned_rectangles_and_masks(tmp_path: Path) -> None:
         shape("cap", [[30, 25], [40, 25]], shape_type="circle"),
         shape("cap", [[10, 10], [14, 14], [10, 18], [6, 14]], shape_type="oriented_rectangle"),
         shape("tag", [[10, 10], [14, 14], [10, 18], [6, 14]], shape_type="rotation", direction=0.785),
-        shape("cap", [[2, 3], [7, 6]], shape_type="mask", mask=base64.b64encode(png.tobytes()).decode()),
+        shape(
+            "cap", [[2.7, 3.6], [7.7, 6.6]], shape_type="mask", mask=base64.b64encode(png.tobytes()).decode()
+        ),
         shape("crack", [[1, 1], [20, 20], [30, 5]], shape_type="linestrip"),
         shape("tip", [[1, 1]], shape_type="point"),
     )
