@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -142,8 +143,9 @@ def build_records(
     Further entries of an object are its area and its keypoints, the same number of entries in each. Images that have
     several entries with other objects are told in `problems`: what one entry has is background in the others.
     """
-    pairs = zip(images, objects, strict=True)
-    for line in describe_divided((image.path, [str(one[:2]) for one in some]) for image, some in pairs):
+    entries = Counter(image.path for image in images)
+    pairs = ((i.path, some) for i, some in zip(images, objects, strict=True) if entries[i.path] > 1)
+    for line in describe_divided((path, [str(one[:2]) for one in some]) for path, some in pairs):
         _log.warning("%s", line)
         problems = (*problems, line)
     counts = [len(of_image) for of_image in objects]

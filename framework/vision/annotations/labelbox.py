@@ -39,8 +39,8 @@ def read_labelbox(source: Path, images: Path | None = None) -> AnnotatedSet:
 
     Boxes and polygons are read. Masks are links that only the account opens: they are told in `problems`, as points,
     lines, videos, rows that nobody has labelled and images that are not there are. Classifications of images are
-    counted in `notes`. Of
-    several labels of a row the first is read. Answers about an object are its attributes. Classes are sorted.
+    counted in `notes`. Of several labels of a row the first is read. Answers about an object are its attributes.
+    Classes are sorted.
 
     Args:
         images: The folder of the images, which are searched by `external_id`, `global_key`, or the name in their
