@@ -288,3 +288,16 @@ def test_a_dictionary_as_an_input_is_named(open_graph: Load) -> None:
     layer = open_graph(nodes, [helper.make_value_info("d", kind)], domains={"ai.onnx.ml": 3})
     with pytest.raises(ShapeError, match=r"d: an input of the graph is a dictionary"):
         GraphEngine(layer)({"d": {"a": 1.0}})  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize(
+    ("weight", "bias"), [((5, 8), (1, 8)), ((5, 8), (8,)), ((8,), (5, 8)), ((1, 1), (5, 8))]
+)
+def test_weight_and_bias_of_a_layer_norm_spread_each_for_itself(
+    weight: tuple[int, ...], bias: tuple[int, ...], open_graph: Load
+) -> None:
+    rng = np.random.default_rng(0)  # of openvino#30826
+    x, w, b = (rng.normal(size=shape).astype(np.float32) for shape in ((3, 5, 8), weight, bias))
+    layer = open_graph([node("LayerNormalization", ["x", "w", "b"], ["y"], axis=1)], arrays={"w": w, "b": b})
+    mean, deviation = x.mean((1, 2), keepdims=True), np.sqrt(x.var((1, 2), keepdims=True) + 1e-5)
+    np.testing.assert_allclose(layer(jnp.asarray(x)), (x - mean) / deviation * w + b, rtol=1e-4, atol=1e-5)
