@@ -26,8 +26,10 @@ def positive(index: Array, size: int) -> Array:
 
 
 def _check(call: Call, index: Array, size: Dim) -> None:
-    checkable = is_known(index) and isinstance(size, int) and index.size
-    if checkable and (index.min() < -size or index.max() >= size):
+    if isinstance(index, Tracer) or not isinstance(size, int) or not index.size:
+        return
+    index = np.asarray(index)
+    if index.min() < -size or index.max() >= size:
         raise call.error(
             "an index is outside of the axis",
             ShapeError,

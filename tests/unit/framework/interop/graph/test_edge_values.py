@@ -301,3 +301,29 @@ def test_weight_and_bias_of_a_layer_norm_spread_each_for_itself(
     layer = open_graph([node("LayerNormalization", ["x", "w", "b"], ["y"], axis=1)], arrays={"w": w, "b": b})
     mean, deviation = x.mean((1, 2), keepdims=True), np.sqrt(x.var((1, 2), keepdims=True) + 1e-5)
     np.testing.assert_allclose(layer(jnp.asarray(x)), (x - mean) / deviation * w + b, rtol=1e-4, atol=1e-5)
+
+
+def test_a_token_that_the_table_does_not_have_is_refused(open_graph: Load) -> None:
+    table = np.arange(12, dtype=np.float32).reshape(4, 3)
+    nodes = [
+        node("Cast", ["ids"], ["wide"], to=TensorProto.INT64),
+        node("Unsqueeze", ["wide", "axes"], ["rows"]),
+        node("Gather", ["table", "rows"], ["y"]),
+    ]
+    arrays = {"table": table, "axes": np.array([0], np.int64)}
+    layer = open_graph(nodes, [value("ids", ["n"], TensorProto.INT32)], arrays=arrays)
+    engine = GraphEngine(layer)
+    ids = np.array([3, -4, 0], np.int32)
+    np.testing.assert_array_equal(engine({"ids": ids})["y"], table[ids][None])
+    for wrong in (4, -5):
+        with pytest.raises(ShapeError, match="-4 to 3"):
+            engine({"ids": np.array([0, wrong], np.int32)})
+        with pytest.raises(ShapeError, match="-4 to 3"):
+            layer(jnp.array([0, wrong]))
+
+
+def test_an_index_that_is_taken_modulo_before_is_not_refused(open_graph: Load) -> None:
+    nodes = [node("Mod", ["ids", "four"], ["rows"]), node("Gather", ["table", "rows"], ["y"])]
+    arrays = {"table": np.arange(4, dtype=np.float32), "four": np.array(4, np.int64)}
+    engine = GraphEngine(open_graph(nodes, [value("ids", ["n"], TensorProto.INT64)], arrays=arrays))
+    assert engine({"ids": np.array([9, -1])})["y"].tolist() == [1, 3]
