@@ -446,8 +446,7 @@ def apply(operator: Operator, call: Call, inputs: Sequence[Item]) -> Any:
     arrays: Iterator[object]
     if foldable:
         if operator.style == "elementwise":
-            known: list[Any] = [item for item in moving if item is not None]
-            check_broadcast(known, MAX_KNOWN)
+            check_broadcast([np.asarray(item) for item in moving if item is not None], MAX_KNOWN)
         arrays = iter(moving)
     elif operator.style == "elementwise":
         present = [item for item in moving if item is not None]
