@@ -25,7 +25,7 @@ from framework.inference.row_chains import CompiledChain
 from framework.inference.weight_folding import FoldedFunction
 from framework.interop import detect, load_program
 from framework.interop.graph.layer import GraphLayer
-from framework.interop.graph.parts import names_read, nodes_like, split_program
+from framework.interop.graph.parts import index_bounds, names_read, nodes_like, split_program
 from framework.interop.graph.roles import kernel_values
 from framework.interop.graph.rows import find_chains
 from framework.interop.programs.program import TEXT_NAME, TensorSpec
@@ -93,6 +93,7 @@ class GraphEngine:
         enable_compilation_cache()
         self.device = device or default_device()
         self.inputs = {spec.name: _declare(spec) for spec in layer.inputs}
+        self._bounds = index_bounds(layer.program)
         self._long_inputs = {spec.name for spec in layer.inputs if spec.dtype == "int64"}
         self.outputs = {spec.name: _declare(spec, is_output=True) for spec in layer.outputs}
         self._graphdef, params, buffers = functional_core.split(layer)
@@ -216,7 +217,8 @@ class GraphEngine:
         """Outputs by name, in the file's order and with its types of 64 bits; blocks until they are there.
 
         Raises:
-            ShapeError: the inputs are not those of the graph by name or number of axes, or do not fit one another.
+            ShapeError: the inputs are not those of the graph by name or number of axes, or do not fit one another, or
+                have an index of a row that a weight does not have.
         """
         return {
             name: self._as_declared(name, np.asarray(value)) for name, value in self.start(inputs).items()
@@ -307,5 +309,19 @@ class GraphEngine:
                 where=name,
                 received=f"{array.shape} {array.dtype}",
                 allowed=str(spec),
+            )
+        low, high = self._bounds.get(name, (0, -1))
+        if (
+            low <= high
+            and array.dtype.kind in "iu"
+            and array.size
+            and not low <= array.min() <= array.max() <= high
+        ):
+            raise ShapeError(
+                "an input has an index of a row that the weight does not have",
+                where=name,
+                received=f"{array.min()} to {array.max()}",
+                allowed=f"{low} to {high}",
+                fix="numbers of tokens come from the tokenizer that the model was trained with",
             )
         return array if is_long else array.astype(spec.dtype, copy=False)

@@ -43,15 +43,22 @@ def area(boxes: np.ndarray, offset: float = 0.0) -> np.ndarray:
 
 def _shared(a: np.ndarray, b: np.ndarray, offset: float) -> np.ndarray:
     """The area that boxes share, by coordinate: [4, ...] each, since numpy is slow where the last axis is short."""
-    sides = [np.minimum(a[i + 2], b[i + 2]) - np.maximum(a[i], b[i]) for i in (0, 1)]
-    sides = [np.where(s < 0, 0, s + offset) if offset else np.maximum(s, 0) for s in sides]
-    return sides[0] * sides[1]
+    sides = []
+    for i in (0, 1):
+        side = np.minimum(a[i + 2], b[i + 2])
+        side -= np.maximum(a[i], b[i])  # in place: fresh memory takes as long as the numbers
+        sides.append(np.where(side < 0, 0, side + offset) if offset else np.maximum(side, 0, out=side))
+    return np.multiply(*sides, out=sides[0])
 
 
 def _over_union(shared: np.ndarray, areas: np.ndarray) -> np.ndarray:
-    """The shared area by the union, where `areas` is the sum of both."""
-    union = areas - shared
-    return np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
+    """The shared area by the union, where `areas` is the sum of both; written over them."""
+    areas -= shared
+    is_there = areas > 0
+    if not is_there.all():  # `where` of a division takes ten times as long as this
+        np.copyto(shared, 0, where=~is_there)
+        np.copyto(areas, 1, where=~is_there)
+    return np.divide(shared, areas, out=shared)
 
 
 def intersection(a: np.ndarray, b: np.ndarray, offset: float = 0.0) -> np.ndarray:
@@ -108,11 +115,7 @@ def suppress(
         selected = left[:0]
         while left.size and len(selected) < most:
             block, left = left[:_BLOCK], left[_BLOCK:]
-            open_, clash = np.ones(len(block), bool), clashes(block, block)
-            for i in range(len(block)):
-                if open_[i]:
-                    open_[i + 1 :] &= ~clash[i, i + 1 :]
-            best = block[open_][: most - len(selected)]
+            best = block[_first_come(clashes(block, block))][: most - len(selected)]
             selected = np.concatenate([selected, best])
             rests = [left[i : i + _ROW] for i in range(0, len(left), _ROW)]
             left = np.concatenate([left[:0], *(rest[~clashes(best, rest).any(0)] for rest in rests)])
@@ -122,6 +125,15 @@ def suppress(
         return select(everything)  # boxes drop others that they do not meet
     selected = np.concatenate([everything[:0], *map(select, _split_by_columns(sides))])
     return np.sort(selected)[:most]
+
+
+def _first_come(clash: np.ndarray) -> np.ndarray:
+    """Which of K things stay where each in turn, if it stays, drops those after it with which it clashes [K, K]."""
+    stays, later = np.ones(len(clash), bool), np.triu(clash, 1)
+    for i in np.flatnonzero(later.any(1)).tolist():
+        if stays[i]:
+            stays[later[i]] = False
+    return stays
 
 
 def _split_by_columns(sides: np.ndarray) -> list[np.ndarray]:

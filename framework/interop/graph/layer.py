@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -209,6 +209,25 @@ class Scope(dict[str, Item]):
         return self.outer[name]
 
 
+class _Held(Scope):
+    """Constants and weights, taken from the layer where a node reads them: a pass may read few of many."""
+
+    def __init__(self, layer: GraphLayer, graph: Graph, doubles: Collection[str]) -> None:
+        super().__init__({})
+        self._layer, self._graph, self._doubles = layer, graph, doubles
+
+    def __missing__(self, name: str) -> Item:
+        role = self._graph.roles.get(name)
+        if role is None:
+            return self._graph.constants[name]
+        array = self._graph.program.parameters[name]
+        if name in self._doubles and isinstance(array, np.ndarray) and is_double(array):
+            return array
+        return Value.of(
+            getattr(self._layer, role.name)
+        )  # not kept: a body that is traced reads a trace's own
+
+
 class Run:
     """One pass through a graph."""
 
@@ -256,14 +275,7 @@ class Run:
         return {name: scope[name] for name in wanted}
 
     def _scope(self, inputs: Mapping[str, Item]) -> Scope:
-        held: dict[str, Item] = {}
-        for name, role in self._graph.roles.items():
-            array = self._graph.program.parameters[name]
-            if name in self._doubles and isinstance(array, np.ndarray) and is_double(array):
-                held[name] = array
-                continue
-            held[name] = Value.of(getattr(self._layer, role.name))
-        return Scope({"": None} | dict(self._graph.constants) | held | dict(inputs))
+        return Scope({"": None, **inputs}, _Held(self._layer, self._graph, self._doubles))
 
     def run_body(self, call: Call, body: int, inputs: Sequence[Item]) -> list[Item]:
         """The outputs of one of the node's bodies for these inputs."""
@@ -426,7 +438,7 @@ def apply(operator: Operator, call: Call, inputs: Sequence[Item]) -> Any:
     if operator.style == "values":
         return operator.run(call, *inputs)
     fixed = {i: inputs[i] for i in operator.static if i < len(inputs)}
-    moving = [item for i, item in enumerate(inputs) if i not in fixed]
+    moving = [item for i, item in enumerate(inputs) if i not in fixed] if fixed else list(inputs)
     if call.version < 7 and operator.style == "elementwise" and len(moving) > 1:
         moving[1] = _place_operand(call, moving[0], moving[1])
     foldable = operator.folds and is_known(*moving)
@@ -443,13 +455,17 @@ def apply(operator: Operator, call: Call, inputs: Sequence[Item]) -> Any:
         arrays = iter([None if item is None else next(queue) for item in moving])
     else:
         arrays = iter([item if item is None or isinstance(item, list) else to_jax(item) for item in moving])
-    result = operator.run(call, *(fixed[i] if i in fixed else next(arrays) for i in range(len(inputs))))
+    if fixed:
+        arrays = iter([fixed[i] if i in fixed else next(arrays) for i in range(len(inputs))])
+    result = operator.run(call, *arrays)
     if isinstance(result, tuple):
         return tuple(_wrap(item, order) for item in result)
     return _wrap(result, order)
 
 
 def _wrap(result: Item | jax.Array, order: tuple[int, ...] | None) -> Item:
+    if isinstance(result, np.ndarray):
+        return result
     if isinstance(result, jax.Array):
         in_order = order is not None and result.ndim == len(order)
         return Value(result, order) if in_order else Value.of(result)  # type: ignore[arg-type]

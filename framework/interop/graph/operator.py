@@ -135,6 +135,8 @@ class Call:
 
     def axis(self, axis: int, rank: int) -> int:
         """The axis counted from the front. Raises: ShapeError."""
+        if 0 <= axis < rank:
+            return axis
         return normalize_axis(axis, rank, self.where, _FIX)
 
     def static(self, value: Item, what: str) -> Static:

@@ -10,6 +10,15 @@ from framework.interop.programs.program import TEXT_NAME, Node, Program
 
 # How weights that are stored in another form or order become what others compute with.
 STORING = frozenset(("DequantizeLinear", "Transpose", "Cast", "QuantizeLinear"))
+# Operators that hand integers on as they are.
+_KEEPING_INTEGERS = frozenset(
+    (
+        *("Identity", "Unsqueeze", "Squeeze", "Reshape", "Flatten"),
+        *("assign", "unsqueeze2", "squeeze2", "reshape2", "flatten_contiguous_range"),
+    )
+)
+_WHOLE = (6, 7)  # int32 and int64 of TensorProto.DataType
+_PADDLE_WHOLE = (2, 3, "int32", "int64")  # of VarType.Type, and in PIR
 _FLOATS = (1, 10, 16)  # of TensorProto.DataType: float32, float16, bfloat16
 
 
@@ -77,6 +86,38 @@ def split_program(
     return SplitProgram(
         tuple(fixed), tuple(sorted(prepared)), tuple(head), tuple(tail), tuple(sorted(handed))
     )
+
+
+def index_bounds(program: Program) -> dict[str, tuple[int, int]]:
+    """The inputs whose integers are rows of a weight, such as tokens, with the least and the largest that it has.
+
+    A compiled program cannot refuse one outside: it would give the row at the edge.
+    """
+    origins = {spec.name: spec.name for spec in program.inputs}
+    bounds: dict[str, tuple[int, int]] = {}
+    for node in program.nodes:
+        slots = dict(zip(node.input_slots, node.inputs))  # of Paddle's
+        if node.op in _KEEPING_INTEGERS or _casts_to_integers(node):
+            first = slots.get("X", "") if slots else node.inputs[0]
+            if first in origins:
+                origins[node.outputs[0]] = origins[first]
+        elif node.op in ("Gather", "lookup_table_v2"):
+            table, index = (slots["W"], slots["Ids"]) if slots else node.inputs[:2]
+            weight, axis = program.parameters.get(table), int(node.attrs.get("axis", 0))
+            if index not in origins or weight is None or not -len(weight.shape) <= axis < len(weight.shape):
+                continue
+            size = weight.shape[axis]
+            if isinstance(size, int):
+                low, high = bounds.get(origins[index], (-size, size - 1))
+                least = -size if node.op == "Gather" else 0
+                bounds[origins[index]] = max(low, least), min(high, size - 1)
+    return bounds
+
+
+def _casts_to_integers(node: Node) -> bool:
+    if node.op == "cast":
+        return node.attrs.get("out_dtype") in _PADDLE_WHOLE
+    return node.op == "Cast" and node.attrs.get("to") in _WHOLE
 
 
 def names_read(program: Program, numbers: Collection[int]) -> set[str]:

@@ -77,7 +77,8 @@ def find_chains(program: Program, numbers: Sequence[int], fixed: Collection[str]
                 break
             chain.append(after)
         visited.update(chain)
-        chains.append(tuple(chain))
+        if any(program.nodes[n].op != "Flatten" for n in chain):  # which is a view on the host
+            chains.append(tuple(chain))
     return chains
 
 

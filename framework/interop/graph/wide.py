@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from framework.core.dtypes import fits_int32
-from framework.interop.graph.values import Item, Value, as_type
+from framework.interop.graph.values import Item, Value, as_type, is_known
 from framework.interop.programs.program import Node, Program
 
 ARITHMETIC = frozenset(
@@ -129,7 +129,7 @@ def _makes_int64(node: Node) -> bool:
 
 def runs_wide(node: Node, items: Sequence[Item], wide: frozenset[str]) -> bool:
     """Whether the node computes in 64 bits. One with bodies does not: its nodes decide for themselves."""
-    if node.signatures or not any(isinstance(item, Value | list) for item in items):
+    if node.signatures or is_known(*items):
         return False
     if node.op in ARITHMETIC and any(name in wide for name in node.inputs):
         return True

@@ -222,7 +222,9 @@ def _grow_empty(call: Call, body: int) -> Mapping[str, Item]:
     scope = copy(call.scope)
     for node in call.node.blocks[body]:
         name = node.inputs[0] if node.op in ("Slice", "Gather", "GatherND") and node.inputs else ""
-        item = call.scope.get(name)
+        item = None
+        with contextlib.suppress(KeyError):  # a value of the body itself
+            item = call.scope[name]
         if isinstance(item, Value | np.ndarray) and shape_of(item)[:1] == (0,):
             scope[name] = np.zeros((1, *shape_of(item)[1:]), item.dtype)
     return scope

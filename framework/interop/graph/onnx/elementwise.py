@@ -34,12 +34,12 @@ def namespace(*arrays: Array | None) -> ModuleType:
 
 def is_float(x: Array) -> bool:
     """Whether the elements are floating-point, 8 and 16 bits included."""
-    return x.dtype != object and jnp.issubdtype(x.dtype, jnp.floating)
+    return x.dtype.kind == "f" or (x.dtype.kind == "V" and jnp.issubdtype(x.dtype, jnp.floating))
 
 
 def is_integer(x: Array) -> bool:
     """Whether the elements are integers; sizes that may be symbolic are."""
-    return x.dtype == object or jnp.issubdtype(x.dtype, jnp.integer)
+    return x.dtype.kind in "iuO" or (x.dtype.kind == "V" and jnp.issubdtype(x.dtype, jnp.integer))
 
 
 def to_type(x: Array, dtype: np.dtype | type) -> Array:
@@ -246,7 +246,7 @@ def cast(call: Call, x: Array, dtype: np.dtype) -> Array:
     """x in the type, as ONNX's Cast rounds it: 8-bit floats saturate unless `saturate` is 0."""
     if x.dtype == object:
         return x
-    if dtype.name.endswith("fnuz") and is_float(x) and not is_known(x):
+    if not is_known(x) and is_float(x) and dtype.name.endswith("fnuz"):
         # These types have no -0; XLA makes NaN of what is rounded to it.
         x = x.astype(jnp.float32)
         x = jnp.where(jnp.abs(x) <= float(jnp.finfo(dtype).smallest_subnormal) / 2, 0, x)

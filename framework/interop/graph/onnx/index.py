@@ -26,8 +26,10 @@ def positive(index: Array, size: int) -> Array:
 
 
 def _check(call: Call, index: Array, size: Dim) -> None:
-    checkable = is_known(index) and isinstance(size, int) and index.size
-    if checkable and (index.min() < -size or index.max() >= size):
+    if isinstance(index, Tracer) or not isinstance(size, int) or not index.size:
+        return
+    index = np.asarray(index)
+    if index.min() < -size or index.max() >= size:
         raise call.error(
             "an index is outside of the axis",
             ShapeError,
@@ -39,9 +41,13 @@ def _check(call: Call, index: Array, size: Dim) -> None:
 @operator("Gather", folds=True, weights=(0,))
 def _gather(call: Call, x: Array, index: Array) -> Array:
     axis = call.axis(call.attr("axis", 0), x.ndim)
-    _check(call, index, x.shape[axis])
     if is_known(x, index):
-        return np.take(x, index.astype(np.int64), axis)
+        try:
+            return np.take(x, index.astype(np.int64), axis)
+        except IndexError:
+            _check(call, index, x.shape[axis])
+            raise
+    _check(call, index, x.shape[axis])
     if (
         x.shape[axis] == 0 and 0 in index.shape
     ):  # there jnp.take gives x itself, whatever the axes of the index

@@ -73,7 +73,8 @@ def _layer_norm(
 ) -> tuple[jax.Array, ...] | jax.Array:
     axis, epsilon = call.axis(call.attr("axis", -1), x.ndim), call.attr("epsilon", 1e-5)
     axes = tuple(range(axis, x.ndim))
-    if not (call.wants(1) or call.wants(2)) and weight.shape == x.shape[axis:]:
+    is_full = all(array is None or array.shape == x.shape[axis:] for array in (weight, bias))
+    if is_full and not (call.wants(1) or call.wants(2)):
         return F.layer_norm(x, x.shape[axis:], weight, bias, epsilon)
     y, mean, inverse = standardise(x, axes, epsilon)
     y = y.astype(x.dtype) * weight

@@ -42,7 +42,7 @@ operator = registrar(OPERATORS)
 def axes_of(call: Call, given: Item, name: str = "axes") -> tuple[int, ...] | None:
     """Axes from an input (new form) or from an attribute (old form); None where there are neither."""
     if given is not None:
-        return tuple(int(axis) for axis in call.static(given, name).ravel())
+        return tuple(map(int, call.static(given, name).ravel().tolist()))
     return call.ints(name)
 
 
@@ -123,6 +123,13 @@ def _one_hot(call: Call, indices: Array, depth: Item, values: Array) -> Array:
 def reshaped(call: Call, x: Item, shape: list[Dim]) -> Item:
     """x in another shape; one size may be -1."""
     old = shape_of(x)
+    if (
+        isinstance(x, np.ndarray)
+        and len(shape) <= MAX_RANK
+        and -1 not in shape
+        and x.size == math.prod(shape)
+    ):
+        return x.reshape(shape)
     if len(shape) > MAX_RANK:
         raise call.error("too many axes", ShapeError, received=len(shape), allowed=MAX_RANK)
     if any(isinstance(dim, int) and dim == -1 for dim in shape):

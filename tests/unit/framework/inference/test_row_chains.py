@@ -10,6 +10,7 @@ from onnx import helper
 
 from framework.inference.graph_engine import GraphEngine, load_graph
 from framework.inference.row_chains import block_sizes
+from framework.interop.graph.rows import find_chains
 from tests.unit.framework.interop.graph.conftest import model, value
 
 ort = pytest.importorskip("onnxruntime", reason="the reference")
@@ -32,6 +33,29 @@ def test_rows_are_computed_in_the_cheapest_blocks(
     count: int, most: int, costs: tuple[float, float], blocks: tuple[int, ...]
 ) -> None:
     assert block_sizes(count, most, *costs) == blocks
+
+
+def test_views_of_rows_alone_are_not_compiled(tmp_path: Path) -> None:
+    nodes = [
+        node("NonZero", ["x"], ["found"]),
+        node("Transpose", ["found"], ["rows"], perm=[1, 0]),
+        node("Flatten", ["rows"], ["y"]),
+    ]
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model(nodes, [value("x", [2, 3])]).SerializeToString())
+    program = load_graph(path).program
+    assert find_chains(program, range(len(nodes)), ()) == []
+
+
+def test_a_pass_over_some_nodes_reads_their_weights_alone(tmp_path: Path) -> None:
+    nodes = [node("Gemm", ["x", "a"], ["h"]), node("Gemm", ["h", "b"], ["y"])]
+    a, b = (np.full((3, 3), number, np.float32) for number in (2, 5))
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model(nodes, [value("x", [2, 3])], arrays={"a": a, "b": b}).SerializeToString())
+    layer = load_graph(path)
+    del layer._parameters[layer.graph.roles["b"].name]
+    x = np.ones((2, 3), np.float32)
+    np.testing.assert_array_equal(layer.run_nodes([0], {"x": x}, ["h"])["h"], x @ a)
 
 
 def test_any_number_of_rows_has_the_values_of_the_graph(tmp_path: Path) -> None:

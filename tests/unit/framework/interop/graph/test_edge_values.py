@@ -288,3 +288,42 @@ def test_a_dictionary_as_an_input_is_named(open_graph: Load) -> None:
     layer = open_graph(nodes, [helper.make_value_info("d", kind)], domains={"ai.onnx.ml": 3})
     with pytest.raises(ShapeError, match=r"d: an input of the graph is a dictionary"):
         GraphEngine(layer)({"d": {"a": 1.0}})  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize(
+    ("weight", "bias"), [((5, 8), (1, 8)), ((5, 8), (8,)), ((8,), (5, 8)), ((1, 1), (5, 8))]
+)
+def test_weight_and_bias_of_a_layer_norm_spread_each_for_itself(
+    weight: tuple[int, ...], bias: tuple[int, ...], open_graph: Load
+) -> None:
+    rng = np.random.default_rng(0)  # of openvino#30826
+    x, w, b = (rng.normal(size=shape).astype(np.float32) for shape in ((3, 5, 8), weight, bias))
+    layer = open_graph([node("LayerNormalization", ["x", "w", "b"], ["y"], axis=1)], arrays={"w": w, "b": b})
+    mean, deviation = x.mean((1, 2), keepdims=True), np.sqrt(x.var((1, 2), keepdims=True) + 1e-5)
+    np.testing.assert_allclose(layer(jnp.asarray(x)), (x - mean) / deviation * w + b, rtol=1e-4, atol=1e-5)
+
+
+def test_a_token_that_the_table_does_not_have_is_refused(open_graph: Load) -> None:
+    table = np.arange(12, dtype=np.float32).reshape(4, 3)
+    nodes = [
+        node("Cast", ["ids"], ["wide"], to=TensorProto.INT64),
+        node("Unsqueeze", ["wide", "axes"], ["rows"]),
+        node("Gather", ["table", "rows"], ["y"]),
+    ]
+    arrays = {"table": table, "axes": np.array([0], np.int64)}
+    layer = open_graph(nodes, [value("ids", ["n"], TensorProto.INT32)], arrays=arrays)
+    engine = GraphEngine(layer)
+    ids = np.array([3, -4, 0], np.int32)
+    np.testing.assert_array_equal(engine({"ids": ids})["y"], table[ids][None])
+    for wrong in (4, -5):
+        with pytest.raises(ShapeError, match="-4 to 3"):
+            engine({"ids": np.array([0, wrong], np.int32)})
+        with pytest.raises(ShapeError, match="-4 to 3"):
+            layer(jnp.array([0, wrong]))
+
+
+def test_an_index_that_is_taken_modulo_before_is_not_refused(open_graph: Load) -> None:
+    nodes = [node("Mod", ["ids", "four"], ["rows"]), node("Gather", ["table", "rows"], ["y"])]
+    arrays = {"table": np.arange(4, dtype=np.float32), "four": np.array(4, np.int64)}
+    engine = GraphEngine(open_graph(nodes, [value("ids", ["n"], TensorProto.INT64)], arrays=arrays))
+    assert engine({"ids": np.array([9, -1])})["y"].tolist() == [1, 3]
