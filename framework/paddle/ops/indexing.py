@@ -224,7 +224,7 @@ def _basic(x: jax.Array, windows: list[Any]) -> jax.Array:
     starts = _dynamic(x, windows)
     if starts is not None:
         x = lax.dynamic_slice(x, starts, [length for _, length, _ in windows])
-    cuts: list[Any] = [0 if cut is None else cut for _, _, cut in windows]
+    cuts: list[int | slice] = [0 if cut is None else cut for _, _, cut in windows]
     for axis, cut in enumerate(cuts):
         until_free = isinstance(cut, slice) and is_free_size(cut.stop) and cut.step in (None, 1)
         if until_free and not is_free_size(x.shape[axis]) and isinstance(cut.start or 0, int):
