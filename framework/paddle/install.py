@@ -9,6 +9,7 @@ framework.paddle.install` before the tests. Modules are shared: `paddle.nn is fr
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import sys
@@ -31,6 +32,11 @@ class AliasFinder:
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """The spec of a module of paddle; None: another package, or no such module."""
+        if name == "pip" and "setuptools" not in sys.modules:
+            # Paddle has loaded setuptools by then. Once pip is loaded, setuptools asserts that its own distutils is
+            # in place and finds Python's: PaddleNLP imports the two in this order.
+            with contextlib.suppress(ImportError):
+                importlib.import_module("setuptools")
         if name.partition(".")[0] != "paddle":
             return None
         try:

@@ -141,6 +141,7 @@ ONLY_HERE = {
     "lm_eval": ("nlp/evaluation/lm_eval.py",),
     "faiss": ("framework/inference/vector_index.py",),
     "soundfile": ("framework/paddle/audio/backends/",),
+    "setuptools": ("framework/paddle/install.py",),
     "PIL": (
         "framework/vision/",
         "framework/paddle/vision/",

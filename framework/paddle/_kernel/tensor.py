@@ -20,6 +20,7 @@ from framework.core.errors import UnknownValueError
 from framework.core.rng import array_of
 from framework.paddle._kernel import dtypes as types
 from framework.paddle._kernel.errors import AssertedError, OperandError, ShapeError
+from framework.paddle._kernel.free_sizes import is_free_size
 from framework.paddle._kernel.lod_tensor import LoDTensor
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.x64 import x64
@@ -385,6 +386,9 @@ def wrap(value: jax.Array) -> Tensor:
     return tensor
 
 
+_MOST_SIZES = 16  # a longer list is not looked through for sizes that are free in a saved program
+
+
 def as_array(value: object, dtype: object = None) -> jax.Array:
     """The array of a Tensor, an array, numbers or nested lists (of Tensors too), with Paddle's types: Python's integers
     are int64, its floats of the default type, complex numbers complex64; numpy's keep theirs, but for uint16, which
@@ -393,6 +397,12 @@ def as_array(value: object, dtype: object = None) -> jax.Array:
     if isinstance(value, Tensor):
         value = value._value
     if not isinstance(value, jax.Array):
+        if is_free_size(value):  # a size that is free in a saved program, or what is computed from it
+            with x64():
+                return jnp.asarray(value, np.int64 if kind is None else kind)
+        if isinstance(value, list | tuple) and len(value) <= _MOST_SIZES and any(map(is_free_size, value)):
+            with x64():
+                return jnp.stack([as_array(part, kind) for part in value])
         value = _host_array(value, kind)
         types.of_numpy(kind or value.dtype)
         if value.dtype == np.uint16 and (kind is None or kind == _BFLOAT16):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 import numpy as np
-from jax.export import is_symbolic_dim
 
 from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.dtypes import to_numpy
 from framework.paddle._kernel.errors import ArgumentTypeError, KernelTypeError, require
+from framework.paddle._kernel.free_sizes import is_free_size
 from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 
@@ -67,7 +67,7 @@ def _has_unknown_sizes(x: Tensor) -> bool:
     """Whether some of its sizes are those of what is fed: in a static program, or one saved with free sizes."""
     if isinstance(x._value, Symbol):
         return -1 in x._value.known
-    return any(map(is_symbolic_dim, x.shape))
+    return any(map(is_free_size, x.shape))
 
 
 @operation(name="shape", differentiable=False)

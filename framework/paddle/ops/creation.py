@@ -17,6 +17,7 @@ from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, Arrays, freeze, operation
 from framework.paddle._kernel.dtypes import default_numpy, to_numpy, to_numpy_or
 from framework.paddle._kernel.errors import ArgumentTypeError, ShapeError, require
+from framework.paddle._kernel.free_sizes import is_free_size
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.settings import takes_variables
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
@@ -72,11 +73,13 @@ def to_tensor(
 def integers_of(shape: Sizes) -> tuple[int, ...]:
     """A shape as integers, unchecked."""
     frozen = freeze(shape)
-    return tuple(_size(s) for s in frozen) if isinstance(frozen, tuple) else (int(frozen),)
+    return tuple(_size(s) for s in (frozen if isinstance(frozen, tuple) else (frozen,)))
 
 
-def _size(size: object) -> int:
-    """Of a Tensor of shape [1] too, whose frozen form is a tuple."""
+def _size(size: int | tuple[int, ...]) -> int:
+    """Of a Tensor of shape [1] too, whose frozen form is a tuple; a size that is free in a saved program stays it."""
+    if not isinstance(size, tuple) and is_free_size(size):
+        return size
     return int(np.reshape(np.asarray(size), ()))
 
 
@@ -87,7 +90,7 @@ def sizes_of(shape: Sizes) -> tuple[int, ...]:
         ShapeError: a size is negative.
     """
     sizes = integers_of(shape)
-    if any(size < 0 for size in sizes):
+    if any(not is_free_size(size) and size < 0 for size in sizes):
         raise ShapeError("a shape has no negative sizes", where="paddle", received=str(list(sizes)))
     return sizes
 
@@ -194,9 +197,18 @@ def arange(
         raise ShapeError(
             "a range with step 0 has no end", where="paddle.arange", received=f"{first}, {last}, 0"
         )
+    if any(map(is_free_size, (first, last, by))):
+        return _range_of_free_size(first, last, by, kind)
     count = max(math.ceil((last - first) / by), 0)
     exact = np.arange(count, dtype=np.int64 if kind.kind in "iu" else np.float64)
     return wrap(as_array((first + exact * by).astype(kind)))
+
+
+def _range_of_free_size(first: int, last: int, by: int, kind: np.dtype) -> Tensor:
+    """A range whose ends are sizes that are free in a saved program."""
+    with x64():
+        positions = jnp.arange(-((first - last) // by))
+        return wrap((jnp.asarray(first) + positions * jnp.asarray(by)).astype(kind))
 
 
 def _type_of_range(*ends: object) -> np.dtype:
@@ -250,8 +262,7 @@ def logspace(
 
 
 def _count(num: int | Tensor) -> int:
-    count = freeze(num)
-    return int(count[0] if isinstance(count, tuple) else count)
+    return integers_of(num)[0]
 
 
 @takes_variables
@@ -266,6 +277,9 @@ def eye(
         raise ArgumentTypeError(
             "sizes are integers from 0", where="paddle.eye", received=sizes, allowed="integers from 0"
         )
+    if any(is_free_size(size) for size in sizes):
+        with x64():
+            return wrap(jnp.eye(*map(_count, sizes), dtype=kind))
     return wrap(as_array(np.eye(*map(_count, sizes), dtype=kind)))
 
 

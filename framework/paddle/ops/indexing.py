@@ -22,10 +22,11 @@ from framework.core.compilation import enable_compilation_cache
 from framework.paddle._kernel.arguments import TensorLike
 from framework.paddle._kernel.dispatch import Array, Compiled, operation, run
 from framework.paddle._kernel.errors import ShapeError, ValueNeeded
+from framework.paddle._kernel.free_sizes import is_free_size
 from framework.paddle._kernel.methods import replace_value
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.symbol import Symbol
-from framework.paddle._kernel.tensor import Tensor
+from framework.paddle._kernel.tensor import Tensor, as_array
 from framework.paddle._kernel.views import Offset, Sizes, share_storage
 from framework.paddle._kernel.x64 import x64
 
@@ -71,6 +72,10 @@ def _plan(x: Tensor, item: Any) -> tuple[Plan, list[object]]:
             left = len(sizes) - axis - sum(map(_axes_taken, items[position + 1 :]))
             parts.extend([_WHOLE] * left)
             axis += max(left, 0)
+        elif is_free_size(part):
+            parts.append((AT,))
+            data.append(as_array(part))
+            axis += 1
         else:
             axis += _add_array(x, item, part, axis, parts, data)
     while len(parts) and parts[-1] == _WHOLE:
@@ -88,7 +93,12 @@ def _exceeds(lowest: int, highest: int, size: int) -> bool:
 
 
 def _add_slice(part: slice, size: int, parts: list[Part], data: list[object]) -> None:
-    start, stop, step = (None if p is None else int(p) for p in (part.start, part.stop, part.step))
+    start, stop, step = (
+        p if p is None or is_free_size(p) else int(p) for p in (part.start, part.stop, part.step)
+    )
+    if is_free_size(start) or is_free_size(stop):
+        parts.append((CUT, start, stop, step))
+        return
     if step == 0:
         raise ShapeError("the step of a slice is not 0", where="Tensor[...]", received=str(part))
     if start is not None and stop is not None and step in (None, 1) and 0 <= start < stop <= size:
@@ -219,7 +229,15 @@ def _basic(x: jax.Array, windows: list[Any]) -> jax.Array:
     starts = _dynamic(x, windows)
     if starts is not None:
         x = lax.dynamic_slice(x, starts, [length for _, length, _ in windows])
-    return x[tuple(0 if cut is None else cut for _, _, cut in windows)]
+    cuts: list[int | slice] = [0 if cut is None else cut for _, _, cut in windows]
+    for axis, cut in enumerate(cuts):
+        until_free = isinstance(cut, slice) and is_free_size(cut.stop) and cut.step in (None, 1)
+        if until_free and not is_free_size(x.shape[axis]) and isinstance(cut.start or 0, int):
+            # A table of positions up to the length of a text: jax would take min(size, length) of them, a size that
+            # fits no other. A length beyond the table gives NaN.
+            x = jnp.take(x, jnp.arange(cut.start or 0, cut.stop), axis, mode="fill")
+            cuts[axis] = slice(None)
+    return x[tuple(cuts)]
 
 
 def _inner(plan: Plan, picks: list[object]) -> tuple[object, ...]:
@@ -328,10 +346,18 @@ def _layout(
             offset += next(values) * stride
             strides.append(stride)
         else:
-            start, _, step = slice(*bounds).indices(size)
-            offset += start * stride
-            strides.append(step * stride)
+            offset += _begin(*bounds, size) * stride
+            strides.append((bounds[2] or 1) * stride)
     return [*strides, *[stride for _, stride in axes]], offset
+
+
+def _begin(start: int | None, stop: int | None, step: int | None, size: int) -> int:
+    """The position that a slice begins with; sizes may be free in a saved program."""
+    if not any(map(is_free_size, (start, stop, size))):
+        return slice(start, stop, step).indices(size)[0]
+    if start is None:
+        return 0 if step is None or step > 0 else size - 1
+    return start + size if isinstance(start, int) and start < 0 else start
 
 
 def _position(value: Offset, size: int) -> Offset:

@@ -17,6 +17,7 @@ from framework.paddle._kernel.dispatch import Array, Arrays, freeze, operation
 from framework.paddle._kernel.dtypes import INEXACT, to_numpy
 from framework.paddle._kernel.dtypes import dtype as Dtype
 from framework.paddle._kernel.errors import AssertedError, IntegerError, ShapeError, require
+from framework.paddle._kernel.free_sizes import is_free_size
 from framework.paddle._kernel.settings import reads_values
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle._kernel.views import Sizes, contiguous_strides, reshaped, reversed_axes, view_of
@@ -62,6 +63,8 @@ def whole_numbers(values: Any) -> tuple[int, ...]:
     """A setting as a flat tuple of integers: one number, or a list in which one-element Tensors have become lists."""
     if isinstance(values, tuple | list | range):
         return tuple(n for part in values for n in whole_numbers(part))
+    if is_free_size(values):  # a size that is free in a saved program, or what is computed from it
+        return (values,)
     if not isinstance(values, int | np.integer):
         raise IntegerError(
             "an integer is needed",
@@ -101,7 +104,8 @@ def reshape(x: Array, shape: Whole, name: str | None = None) -> Array:
         raise ShapeError(
             "at most one size can be -1", where="paddle.reshape", received=f"shape {list(sizes)}"
         )
-    if (x.size != known) if not free else known == 0 or (known and x.size % known):
+    rest = x.size % known if free and known else 0
+    if (x.size != known) if not free else known == 0 or (rest != 0 and not is_free_size(rest)):
         raise ShapeError(
             "the shapes have different numbers of elements",
             where="paddle.reshape",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ import numpy as np
 from framework.paddle._kernel.checked import tensors_only
 from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.errors import ShapeError, require
+from framework.paddle._kernel.free_sizes import is_free_size
 from framework.paddle.ops.promotion import as_float, axes_of, is_integer
 
 __all__ = ["median", "nanmedian", "nanquantile", "quantile", "std", "var"]
@@ -21,10 +23,10 @@ def _variance(x: Array, axis: Axis, unbiased: bool, keepdim: bool, where: str) -
     require(not jnp.issubdtype(x.dtype, jnp.integer), "x is a fraction", where, x.dtype)
     axes = axes_of(axis, x.ndim, where)
     x = as_float(x)
-    count = np.prod([x.shape[a] for a in axes], dtype=np.int64)
+    count = math.prod(x.shape[a] for a in axes)
     deviation = x - jnp.mean(x, axes, keepdims=True)
     total = jnp.sum(deviation * deviation, axes, keepdims=keepdim)
-    divisor = count - 1 if unbiased and count > 1 else count
+    divisor = count - 1 if unbiased and (is_free_size(count) or count > 1) else count
     return total / jnp.asarray(divisor, x.dtype)
 
 

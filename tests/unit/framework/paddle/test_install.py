@@ -69,3 +69,12 @@ def test_another_paddle_that_is_imported_already_is_refused(tmp_path: Path) -> N
 @pytest.mark.parametrize("words, problem", [([], "nothing to run"), (["none.py"], "no such script")])
 def test_errors(words: list[str], problem: str, tmp_path: Path) -> None:
     assert problem in run("-m", "framework.paddle", *words, folder=tmp_path, status=2)
+
+
+def test_setuptools_is_loaded_before_pip(tmp_path: Path) -> None:
+    """PaddleNLP imports pip and then setuptools, which refuses this order; Paddle itself loads setuptools first."""
+    (tmp_path / "setuptools.py").write_text("print('setuptools')", encoding="utf-8")
+    (tmp_path / "pip.py").write_text("print('pip')", encoding="utf-8")
+    (tmp_path / "program.py").write_text("import pip", encoding="utf-8")
+    shown = run("-m", "framework.paddle", "program.py", folder=tmp_path)
+    assert shown.split() == ["setuptools", "pip"]

@@ -242,3 +242,20 @@ def test_nothing_is_kept_of_views_that_are_gone():
     assert len(kept._link.storage.views) < 20
     del kept
     assert x._link() is None
+
+
+def test_programs_of_free_sizes_write_through_views(tmp_path):
+    class Marked(paddle.nn.Layer):
+        def forward(self, x):
+            y = x.transpose([0, 2, 1]) * 1
+            y[:, 1:][:, :, 0] = 5.0
+            return y
+
+    marked = Marked()
+    marked.eval()
+    spec = paddle.static.InputSpec([None, None, 4], "float32")
+    paddle.jit.save(marked, str(tmp_path / "marked"), input_spec=[spec])
+    x = _numbers(2, 3, 4)
+    out = paddle.jit.load(str(tmp_path / "marked"))(x).numpy()
+    np.testing.assert_array_equal(out, marked(x).numpy())
+    assert (out[:, 1:, 0] == 5).all()
