@@ -68,7 +68,7 @@ PRIVATE: dict[str, dict[str, str]] = {
         "Operator": "paddle.static.variable.Op",
     },
     "paddle.base.libpaddle": {
-        "DataType": "paddle.inference.DataType",
+        "DataType": "paddle.base.core.DataType",
         "AmpLevel": "paddle.base.core.AmpLevel",
         "pir": "paddle.pir",
     },
