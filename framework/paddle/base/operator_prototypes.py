@@ -64,8 +64,8 @@ def prototypes() -> dict[str, Prototype]:
         if line.startswith("#"):
             continue
         name, *columns = [column.strip() for column in line.split("|")]
-        parts = [tuple(_read_entry(word) for word in column.split()) for column in columns]
-        table[name] = Prototype(*parts, *[()] * (4 - len(parts)))
+        entries = [tuple(_read_entry(word) for word in column.split()) for column in columns]
+        table[name] = Prototype(*entries, *[()] * (4 - len(entries)))
     return table
 
 
