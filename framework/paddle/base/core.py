@@ -51,6 +51,7 @@ from framework.paddle.static.descriptions import BlockDesc as BlockDesc
 from framework.paddle.static.descriptions import OpDesc as OpDesc
 from framework.paddle.static.descriptions import VarDesc as VarDesc
 from framework.paddle.static.program_description import ProgramDesc as ProgramDesc
+from framework.paddle.utils.dlpack import from_dlpack as _read_capsule
 
 __all__ = ["get_cuda_device_count", "is_compiled_with_dist"]
 Tensor = LoDTensor
@@ -321,6 +322,13 @@ is_float16_supported = is_bfloat16_supported
 def globals() -> GlobalFlags:
     """The flags by their names, which can be read and set."""
     return GlobalFlags()
+
+
+def from_dlpack(dlpack: object) -> LoDTensor:
+    """The values of a DLPack capsule, as scopes hold them; `paddle.utils.dlpack.from_dlpack` gives a Tensor."""
+    values = LoDTensor()
+    values.set(_read_capsule(dlpack).numpy(), None)
+    return values
 
 
 def set_feed_variable(scope: Scope, var: LoDTensor, var_name: str, index: int) -> None:

@@ -275,6 +275,9 @@ def test_parameters_as_bytes() -> None:
             data = static.serialize_persistables([x], [y], executor)
             assert data is not None and len(data) == 82
             program = static.normalize_program(main, [x], [y])
+            with pytest.warns(UserWarning, match="no variable in your model"):
+                assert static.io._serialize_persistables(static.Program(), executor) is None
+            assert static.io._serialize_persistables(program, executor) == data
             for parameter in program.all_parameters():
                 parameter.set_value(np.zeros(parameter.shape, np.float32))
             static.deserialize_persistables(program, data, executor)

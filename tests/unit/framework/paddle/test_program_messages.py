@@ -108,3 +108,11 @@ def test_operator_of_a_message_runs() -> None:
         core.Operator.create(description.SerializeToString())
     with pytest.raises(ValueError, match="Cannot parse user input to OpDesc"):
         core.Operator.create(b"junk")
+
+
+def test_capsules_become_values_of_scopes() -> None:
+    tensor = core.LoDTensor()
+    tensor.set(np.array([[1], [2]]), paddle.CPUPlace())
+    values = core.from_dlpack(tensor._to_dlpack())
+    assert isinstance(values, core.Tensor)
+    np.testing.assert_array_equal(np.asarray(values), [[1], [2]])
