@@ -66,6 +66,7 @@ PRIVATE: dict[str, dict[str, str]] = {
     "paddle.base.framework": {
         "core": "paddle.base.core",
         "Operator": "paddle.static.variable.Op",
+        "unique_name": "paddle.utils.unique_name",
     },
     "paddle.base.libpaddle": {
         "DataType": "paddle.base.core.DataType",

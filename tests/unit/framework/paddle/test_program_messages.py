@@ -116,3 +116,7 @@ def test_capsules_become_values_of_scopes() -> None:
     values = core.from_dlpack(tensor._to_dlpack())
     assert isinstance(values, core.Tensor)
     np.testing.assert_array_equal(np.asarray(values), [[1], [2]])
+
+
+def test_modules_that_programs_take_from_framework() -> None:
+    assert importlib.import_module("framework.paddle.base.framework").unique_name is paddle.utils.unique_name
