@@ -160,6 +160,9 @@ ONLY_HERE = {
         "framework/inference/executables.py",
     ),  # jax has no public call that loads an executable unpickled
     "safetensors": ("framework/interop/",),
+    "google": (
+        "framework/paddle/base/",
+    ),  # protobuf, which orbax brings: messages that Paddle's programs import
     "ml_dtypes": ("framework/interop/",),
     "huggingface_hub": ("framework/hub/transfer.py",),
     "filelock": (

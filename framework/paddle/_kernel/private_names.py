@@ -66,9 +66,10 @@ PRIVATE: dict[str, dict[str, str]] = {
     "paddle.base.framework": {
         "core": "paddle.base.core",
         "Operator": "paddle.static.variable.Op",
+        "unique_name": "paddle.utils.unique_name",
     },
     "paddle.base.libpaddle": {
-        "DataType": "paddle.inference.DataType",
+        "DataType": "paddle.base.core.DataType",
         "AmpLevel": "paddle.base.core.AmpLevel",
         "pir": "paddle.pir",
     },
@@ -131,8 +132,7 @@ PRIVATE: dict[str, dict[str, str]] = {
     "paddle.base.core": {
         name: f"paddle.incubate.autotune.{name}"
         for name in ("use_layout_autotune", "enable_layout_autotune", "disable_layout_autotune")
-    }
-    | {"from_dlpack": "paddle.utils.dlpack.from_dlpack"},
+    },
     "paddle.base.layer_helper_base": {"LayerHelperBase": "paddle.base.layer_helper.LayerHelper"},
     "paddle.static": {"setitem": "paddle.ops.indexing.setitem"},
     "paddle.tensor.random": {"gaussian": "paddle.ops.random.gaussian"},

@@ -206,7 +206,6 @@ _ROWS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         ("_run_custom_op",),
         _CPP,
     ),
-    ("paddle.jit.sot.opcode_translator.executor.executor_cache", ("OpcodeExecutorCache",), _BYTE_CODE),
     (
         "paddle.jit.dy2static.program_translator",
         ("PartialProgramLayer",),

@@ -25,10 +25,14 @@ from framework.paddle.base.cost_model import CostData as CostData
 from framework.paddle.base.cost_model import CostModel as CostModel
 from framework.paddle.base.lod_tensor import LoDTensor as LoDTensor
 from framework.paddle.base.lod_tensor import LoDTensorArray as LoDTensorArray
+from framework.paddle.base.operator_prototypes import get_all_op_protos as get_all_op_protos
+from framework.paddle.base.operator_prototypes import get_attrtibute_type as get_attrtibute_type
+from framework.paddle.base.operator_prototypes import get_op_extra_attrs as get_op_extra_attrs
 from framework.paddle.base.predictor import create_paddle_predictor as create_paddle_predictor
 from framework.paddle.base.property import Property as Property
 from framework.paddle.base.registered import _get_all_register_op_kernels as _get_all_register_op_kernels
 from framework.paddle.base.registered import get_all_op_names as get_all_op_names
+from framework.paddle.base.scope_operator import Operator as Operator
 from framework.paddle.device import is_compiled_with_cinn as is_compiled_with_cinn
 from framework.paddle.device import is_compiled_with_cuda as is_compiled_with_cuda
 from framework.paddle.device import is_compiled_with_custom_device as is_compiled_with_custom_device
@@ -47,6 +51,7 @@ from framework.paddle.static.descriptions import BlockDesc as BlockDesc
 from framework.paddle.static.descriptions import OpDesc as OpDesc
 from framework.paddle.static.descriptions import VarDesc as VarDesc
 from framework.paddle.static.program_description import ProgramDesc as ProgramDesc
+from framework.paddle.utils.dlpack import from_dlpack as _read_capsule
 
 __all__ = ["get_cuda_device_count", "is_compiled_with_dist"]
 Tensor = LoDTensor
@@ -212,6 +217,47 @@ def eager_assign_group_by_size(
     return sorted([*closed, *(group for group, _ in opened.values())], key=min)
 
 
+class TracerEventType(IntEnum):
+    """What a recorded event of the profiler is."""
+
+    Operator = 0
+    Dataloader = 1
+    ProfileStep = 2
+    CudaRuntime = 3
+    Kernel = 4
+    Memcpy = 5
+    Memset = 6
+    UserDefined = 7
+    OperatorInner = 8
+    Forward = 9
+    Backward = 10
+    Optimization = 11
+    Communication = 12
+    PythonOp = 13
+    PythonUserDefined = 14
+
+
+class DataType(IntEnum):
+    """Types of values by the numbers of Paddle's kernels, which are not those of its files."""
+
+    UNDEFINED = 0
+    BOOL = 1
+    UINT8 = 2
+    INT8 = 3
+    UINT16 = 4
+    INT16 = 5
+    UINT32 = 6
+    INT32 = 7
+    UINT64 = 8
+    INT64 = 9
+    FLOAT32 = 10
+    FLOAT64 = 11
+    COMPLEX64 = 12
+    COMPLEX128 = 13
+    FLOAT16 = 15
+    BFLOAT16 = 16
+
+
 class op_proto_and_checker_maker:
     """Where Paddle keeps what an operator of a program is for."""
 
@@ -276,6 +322,13 @@ is_float16_supported = is_bfloat16_supported
 def globals() -> GlobalFlags:
     """The flags by their names, which can be read and set."""
     return GlobalFlags()
+
+
+def from_dlpack(dlpack: object) -> LoDTensor:
+    """The values of a DLPack capsule, as scopes hold them; `paddle.utils.dlpack.from_dlpack` gives a Tensor."""
+    values = LoDTensor()
+    values.set(_read_capsule(dlpack).numpy(), None)
+    return values
 
 
 def set_feed_variable(scope: Scope, var: LoDTensor, var_name: str, index: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import numpy as np
@@ -13,10 +13,10 @@ from framework.paddle._kernel.modules import resolver as _resolver
 from framework.paddle._kernel.scalar import extract_plain_list as extract_plain_list
 from framework.paddle._kernel.scalar import wrap_as_scalar as wrap_as_scalar
 from framework.paddle._kernel.scalar import wrap_as_scalars as wrap_as_scalars
-from framework.paddle._kernel.signatures import Signature, signatures
 from framework.paddle._kernel.tensor import Parameter as Parameter
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.base.dygraph.tracer import Tracer
+from framework.paddle.base.operator_prototypes import OpProtoHolder as OpProtoHolder
 from framework.paddle.device import places, set_device
 from framework.paddle.static.program import Block as Block
 from framework.paddle.static.program import Program as Program
@@ -24,6 +24,9 @@ from framework.paddle.static.program import PublicVariable, disable_static, enab
 from framework.paddle.static.program import in_dynamic_mode as in_dynamic_mode
 from framework.paddle.static.program import switch_main_program as switch_main_program
 from framework.paddle.static.program import switch_startup_program as switch_startup_program
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -122,24 +125,9 @@ def _mode_only(
     return decorate
 
 
-class OpProtoHolder:
-    """The operators of Paddle 2.6.2 that have kernels, by name."""
-
-    @classmethod
-    def instance(cls) -> OpProtoHolder:
-        """The one table."""
-        return cls()
-
-    @property
-    def op_proto_map(self) -> Mapping[str, Signature]:
-        """Name -> its inputs, settings and outputs."""
-        return signatures()
-
-    def get_op_proto(self, type: str) -> Signature:
-        """An operator. Raises: ValueError, there is none of this name."""
-        if type not in signatures():
-            raise ValueError(f'Operator "{type}" has not been registered.')
-        return signatures()[type]
+def get_all_op_protos() -> list[Message]:
+    """The OpProto of each operator of Paddle 2.6.2. Raises: ImportError: protobuf is not installed."""
+    return list(OpProtoHolder.instance().op_proto_map.values())
 
 
 dygraph_only = _dygraph_only_ = _mode_only(True, "dynamic")

@@ -10,12 +10,13 @@ from __future__ import annotations
 import sys
 
 import framework.paddle.install  # noqa: F401  # the tests import paddle
-from framework.paddle.op_test.case import OpTest
-from framework.paddle.op_test.floats import (
+from framework.paddle.base.bfloat16_bits import (
     convert_float_to_uint16,
     convert_uint16_to_float,
     copy_bits_from_float_to_uint16,
 )
+from framework.paddle.base.scope_operator import Operator, create_op
+from framework.paddle.op_test.case import OpTest
 from framework.paddle.op_test.helpers import (
     OpTestTool,
     check_grad_ci,
@@ -30,7 +31,6 @@ from framework.paddle.op_test.helpers import (
 from framework.paddle.op_test.helpers import _set_use_system_allocator as _set_use_system_allocator
 from framework.paddle.op_test.numpy_names import install_numpy_names
 from framework.paddle.op_test.scalar_message import make_scalar_proto
-from framework.paddle.op_test.scope_operator import Operator, create_op
 
 install_numpy_names()
 

@@ -17,12 +17,12 @@ from framework.paddle._kernel.operators import is_operator
 from framework.paddle._kernel.random import seed
 from framework.paddle._kernel.signatures import find_signature
 from framework.paddle._kernel.tensor import Tensor
+from framework.paddle.base.bfloat16_bits import convert_uint16_to_float, to_operand
 from framework.paddle.base.dygraph.base import guard
 from framework.paddle.device.places import CPUPlace
 from framework.paddle.legacy_operators import find_legacy_operator
-from framework.paddle.op_test.floats import convert_uint16_to_float
 from framework.paddle.op_test.gradients import assert_close, check_directions
-from framework.paddle.op_test.operands import Slots, bind, levels_of, make_operands, named_arrays, to_operand
+from framework.paddle.op_test.operands import Slots, bind, levels_of, make_operands, named_arrays
 from framework.paddle.op_test.sequences import SequenceInputs
 
 _SEED = 2023  # each run of an operator that draws numbers draws the same

@@ -13,7 +13,7 @@ from framework.core.errors import OarError
 from framework.paddle import disable_static, enable_static, static
 from framework.paddle._kernel.arguments import DTypeLike
 from framework.paddle._kernel.tensor import Tensor
-from framework.paddle.op_test.scope_operator import Operator
+from framework.paddle.base.scope_operator import Operator
 from framework.paddle.static.scope import Scope
 
 T = TypeVar("T")
@@ -113,5 +113,5 @@ def get_numeric_gradient(
 ) -> None:
     """Refused: OpTest.check_grad compares gradients. Raises: OarError."""
     raise OarError(
-        "numeric gradients of an Operator in a scope", received=op.type, fix="use OpTest.check_grad"
+        "numeric gradients of an Operator in a scope", received=op.type(), fix="use OpTest.check_grad"
     )

@@ -11,9 +11,8 @@ from framework.paddle._kernel.kernels import setting
 from framework.paddle._kernel.operators import Slots
 from framework.paddle._kernel.signatures import Signature
 from framework.paddle._kernel.tensor import Tensor
+from framework.paddle.base.bfloat16_bits import to_operand
 from framework.paddle.legacy_operators import Levels
-from framework.paddle.op_test.floats import convert_uint16_to_float
-from framework.paddle.ops.creation import to_tensor
 
 _DEFAULT_ONLY = ("name", "dtype", "out", "output")  # Paddle's tests leave these parameters at their defaults
 
@@ -43,14 +42,6 @@ def levels_of(entry: object) -> list[Levels | None]:
 
 def _levels(value: object) -> Levels | None:
     return value[1] if isinstance(value, tuple) and len(value) == 2 and value[1] else None
-
-
-def to_operand(array: np.ndarray, cast: str | None = None) -> Tensor:
-    """An array as a Tensor; uint16 holds bfloat16. `cast` is the type of floating numbers."""
-    if array.dtype == np.uint16:
-        return to_tensor(convert_uint16_to_float(array)).astype(cast or "bfloat16")
-    tensor = to_tensor(array)
-    return tensor.astype(cast) if cast and array.dtype in (np.float16, np.float32) else tensor
 
 
 def make_operands(

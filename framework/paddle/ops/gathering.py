@@ -96,8 +96,9 @@ def index_select(x: Tensor, index: Tensor, axis: int = 0, name: str | None = Non
 
 @operation
 def gather_nd(x: Array, index: Array, name: str | None = None) -> Array:
-    """x[i, j, ...] for every position (i, j, ...) along the last axis of `index`."""
-    return x[_coordinates(index, x.ndim, "paddle.gather_nd")]
+    """x[i, j, ...] for every position (i, j, ...) along the last axis of `index`; all of `x` where it is empty."""
+    place = _coordinates(index, x.ndim, "paddle.gather_nd")
+    return x[place] if place else jnp.broadcast_to(x, (*index.shape[:-1], *x.shape))
 
 
 def _coordinates(index: jax.Array, ndim: int, where: str) -> tuple[jax.Array, ...]:

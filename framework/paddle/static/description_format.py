@@ -186,6 +186,16 @@ def read_program(program: ProgramDesc, data: bytes) -> None:
     program.blocks, program.version = blocks, version.integer(1) if version is not None else 0
 
 
+def read_operator(data: bytes) -> OpDesc:
+    """The description of an operator. Raises: ValueError: the bytes are no OpDesc."""
+    operator = OpDesc()
+    try:
+        _read_operator(operator, Message(Source("bytes", memoryview(data)), "OpDesc"))
+    except FormatError as error:
+        raise ValueError(f"(InvalidArgument) Cannot parse user input to OpDesc. {error}") from error
+    return operator
+
+
 def _read_block(program: ProgramDesc, message: Message) -> BlockDesc:
     block = BlockDesc(program, message.integer(1), message.integer(2))
     block._set_forward_block_idx(message.integer(5, -1))

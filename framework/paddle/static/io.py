@@ -225,6 +225,11 @@ def serialize_persistables(
     """The parameters that `fetch_vars` need, as the bytes of one file of Paddle's C++ side, of the current program or
     of `program`; None, with a warning, where there are none."""
     program = normalize_program(kwargs.get("program") or default_main_program(), feed_vars, fetch_vars)
+    return _serialize_persistables(program, executor)
+
+
+def _serialize_persistables(program: Program, executor: Executor) -> bytes | None:
+    """All parameters of a program, as `serialize_persistables` gives those of a part."""
     return save_vars(executor, None, program, predicate=is_persistable)
 
 

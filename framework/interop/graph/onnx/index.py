@@ -73,6 +73,8 @@ def _gather_nd(call: Call, x: Array, index: Array) -> Array:
         shape[axis] = x.shape[axis]
         batch.append(xp.arange(x.shape[axis]).reshape(shape))
     positions = [positive(index[..., i], x.shape[skipped + i]) for i in range(depth)]
+    if not batch and not positions:  # the whole for each position, as Paddle's gather_nd has it
+        return xp.broadcast_to(x, (*index.shape[:-1], *x.shape))
     return x[(*batch, *positions)]
 
 

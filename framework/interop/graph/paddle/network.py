@@ -459,7 +459,15 @@ def _rnn(a: Arguments) -> dict[str, Item]:
 def _im2sequence(a: Arguments) -> Item:
     """Windows as rows: [N, C, H, W] -> [N * windows, C * kh * kw]."""
     kernel, strides, edges = a.ints("kernels"), a.ints("strides", [1, 1]), a.ints("paddings", [0, 0, 0, 0])
-    x = jnp.pad(a.array("X"), ((0, 0), (0, 0), (edges[0], edges[2]), (edges[1], edges[3])))
+    images = a.array("X")
+    if a.get("Y") is not None and images.shape[0] > 1:  # Paddle reads them of several images only
+        raise a.call.error(
+            "sizes of the images (Y) make as many rows as their values say",
+            ShapeError,
+            received=f"{images.shape[0]} images with sizes of their own",
+            allowed="one image, or images without Y",
+        )
+    x = jnp.pad(images, ((0, 0), (0, 0), (edges[0], edges[2]), (edges[1], edges[3])))
     windows = jax.lax.conv_general_dilated_patches(x, kernel, strides, "VALID")
     rows = windows.reshape(*windows.shape[:2], -1).transpose(0, 2, 1)
     return Value.of(rows.reshape(-1, rows.shape[-1]))

@@ -162,3 +162,14 @@ def test_a_mask_is_no_index_under_a_trace() -> None:
 
     with pytest.raises(TraceError, match="no values yet"):
         jax.jit(select)(np.ones(3, np.float32))
+
+
+def test_positions_of_no_numbers_gather_the_whole_for_each() -> None:
+    """Source: Paddle 2.6.2, values and gradients."""
+    x = paddle.to_tensor(np.arange(6, dtype=np.float32).reshape(2, 3), stop_gradient=False)
+    picked = paddle.gather_nd(x, paddle.to_tensor(np.zeros((2, 0), np.int32)))
+    np.testing.assert_array_equal(picked.numpy(), np.stack([x.numpy(), x.numpy()]))
+    picked.sum().backward()
+    assert x.grad is not None
+    np.testing.assert_array_equal(x.grad.numpy(), np.full((2, 3), 2))
+    assert paddle.gather_nd(x, paddle.to_tensor(np.zeros((0,), np.int32))).shape == [2, 3]

@@ -174,3 +174,38 @@ def test_beam_search_goes_on_with_the_best_of_each_source():
         np.asarray(scope.find_var("selected_scores").get_tensor()).ravel(), np.float32([0.9, 1.2, 0.7, 0.6])
     )
     assert np.asarray(scope.find_var("parent_idx").get_tensor()).tolist() == [0, 1, 3, 3]
+
+
+def _run_recorded(kind: str, slot: str, inputs: dict[str, np.ndarray], **attrs: object) -> np.ndarray:
+    """The output `slot` of an operator of a static program."""
+    paddle.enable_static()
+    try:
+        program = paddle.static.Program()
+        with paddle.static.program_guard(program):
+            block = program.global_block()
+            names = {name: paddle.static.data(name, one.shape, one.dtype) for name, one in inputs.items()}
+            out = block.create_var(name="out", dtype="float32")
+            block.append_op(type=kind, inputs=names, outputs={slot: out}, attrs=attrs)
+            return paddle.static.Executor().run(program, feed=inputs, fetch_list=["out"])[0]
+    finally:
+        paddle.disable_static()
+
+
+def test_images_with_sizes_of_their_own_are_refused() -> None:
+    sizes = np.full((2, 2), 4, np.float32)
+    with pytest.raises(ShapeError, match="2 images with sizes of their own"):
+        _run_recorded(
+            "im2sequence",
+            "Out",
+            {"X": np.zeros((2, 1, 3, 4), np.float32), "Y": sizes},
+            kernels=[2, 2],
+            strides=[1, 1],
+            paddings=[0, 0, 0, 0],
+            out_stride=[2, 2],
+        )
+
+
+def test_recorded_positions_of_no_numbers_gather_the_whole() -> None:
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    picked = _run_recorded("gather_nd", "Out", {"X": x, "Index": np.zeros((2, 0), np.int32)})
+    np.testing.assert_array_equal(picked, np.stack([x, x]))

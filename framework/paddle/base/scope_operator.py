@@ -1,4 +1,4 @@
-"""`op.Operator`: an operator that reads its inputs in a scope by name and writes its outputs there."""
+"""`paddle.base.core.Operator`: an operator that reads its inputs in a scope by name and writes its outputs there."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from framework.paddle._kernel.operators import Lengths, Slots
 from framework.paddle._kernel.selected_rows import SelectedRows
 from framework.paddle._kernel.signatures import Signature, find_signature
 from framework.paddle._kernel.tensor import Tensor
+from framework.paddle.base.bfloat16_bits import convert_float_to_uint16, to_operand
 from framework.paddle.base.dygraph.base import guard
+from framework.paddle.base.operator_prototypes import prototypes
 from framework.paddle.legacy_operators import Levels
-from framework.paddle.op_test.floats import convert_float_to_uint16
-from framework.paddle.op_test.operands import to_operand
+from framework.paddle.static.description_format import read_operator
 from framework.paddle.static.scope import Scope, ScopeVariable
 
 _ROWS_ALONE = ("scale", "share_data", "assign", "clip", "sqrt", "square", "cast", "shape")
@@ -35,7 +36,7 @@ class Operator:
     """
 
     def __init__(self, type: str, **kwargs: object) -> None:
-        self.type = type
+        self._type = type
         signature = _SIGNATURES.get(type) or find_signature(type)
         slots = () if signature is None else (*signature.inputs, *signature.outputs)
         self._inputs: dict[str, list[str]] = {}
@@ -49,13 +50,66 @@ class Operator:
             is_output = _is_output(name, signature)
             (self._outputs if is_output else self._inputs)[name] = names
 
+    @classmethod
+    def create(cls, protobin: bytes) -> Operator:
+        """The operator of a serialized OpDesc.
+
+        Raises:
+            ValueError: the bytes are no OpDesc.
+            RuntimeError: Paddle 2.6.2 has no such operator.
+        """
+        description = read_operator(protobin)
+        if description.type() not in prototypes():
+            raise RuntimeError(f"(NotFound) Operator ({description.type()}) is not registered.")
+        operator = cls(description.type())
+        operator._inputs, operator._outputs = description.inputs(), description.outputs()
+        operator._settings = {name: description.attr(name) for name in description.attr_names()}
+        return operator
+
+    def type(self) -> str:
+        """The operator ("matmul_v2")."""
+        return self._type
+
+    def inputs(self) -> dict[str, list[str]]:
+        """The names of its variables by the slots of its inputs."""
+        return {slot: list(names) for slot, names in self._inputs.items()}
+
+    def outputs(self) -> dict[str, list[str]]:
+        """The names of its variables by the slots of its outputs."""
+        return {slot: list(names) for slot, names in self._outputs.items()}
+
+    def input_vars(self) -> list[str]:
+        """The names of all inputs."""
+        return [name for names in self._inputs.values() for name in names]
+
+    def output_vars(self) -> list[str]:
+        """The names of all outputs."""
+        return [name for names in self._outputs.values() for name in names]
+
+    def no_intermediate_outputs(self) -> list[str]:
+        """The names of the outputs that are no intermediate results."""
+        line = prototypes().get(self._type)
+        inner = {one.name for one in (() if line is None else line.outputs) if "intermediate" in one.flags}
+        return [name for slot, names in self._outputs.items() if slot not in inner for name in names]
+
+    def support_gpu(self) -> bool:
+        """True: XLA computes every operation on every device."""
+        return True
+
+    def __str__(self) -> str:
+        inputs, outputs = (
+            ", ".join(f"{slot}[{', '.join(names)}]" for slot, names in sorted(slots.items()))
+            for slots in (self._inputs, self._outputs)
+        )
+        return f"Op({self._type}), inputs:{{{inputs}}}, outputs:{{{outputs}}}."
+
     def run(self, scope: Scope, place: object) -> None:
         """Run it on the values of the scope. Raises: OarError, where no operator has this name."""
         variables = {slot: [scope.var(name) for name in names] for slot, names in self._inputs.items()}
         selected = [
             one.get_selected_rows() for slot in variables.values() for one in slot if one.is_selected_rows()
         ]
-        alone = self.type in _ROWS_ALONE
+        alone = self._type in _ROWS_ALONE
         height = max((rows.dense().shape[0] for rows in selected), default=0)
         slots: Slots = {
             slot: [to_operand(_values(one, alone, height)) for one in listed]
@@ -81,14 +135,14 @@ class Operator:
                     scope.var(name).get_tensor().set_recursive_sequence_lengths(levels[slot])
 
     def _changes_rows_only(self) -> bool:
-        return bool(self._settings.get("lazy_mode")) or self.type in _ROWS_CHANGE
+        return bool(self._settings.get("lazy_mode")) or self._type in _ROWS_CHANGE
 
     def _run(self, slots: Slots, lengths: Lengths, levels: dict[str, Levels]) -> Slots:
         """The outputs; `levels` takes the lengths of those that have some."""
         counts = {slot: len(names) for slot, names in self._outputs.items()}
         if not any(one for listed in lengths.values() for one in listed):
-            return run_by_name(self.type, slots, self._settings, counts)
-        return run_by_name(self.type, slots, self._settings, counts, lengths, levels)
+            return run_by_name(self._type, slots, self._settings, counts)
+        return run_by_name(self._type, slots, self._settings, counts, lengths, levels)
 
 
 def create_op(

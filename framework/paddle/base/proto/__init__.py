@@ -1,0 +1,1 @@
+"""paddle.base.proto: the protobuf messages of Paddle's programs."""
