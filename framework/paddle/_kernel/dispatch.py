@@ -43,6 +43,7 @@ from framework.paddle._kernel.errors import (
     none_for_a_tensor,
     not_finite,
 )
+from framework.paddle._kernel.known_sizes import carry_sizes
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.program import is_nested
 from framework.paddle._kernel.program_store import describe
@@ -255,6 +256,7 @@ def execute(compiled: Compiled, args: Sequence[object]) -> Any:
         tensor._array = out
     else:
         tensor._value = out
+        carry_sizes(compiled, args, tensor)
     return tensor
 
 

@@ -29,6 +29,8 @@ def freeze(value: object) -> Any:
     if isinstance(value, list | tuple):
         return tuple([freeze(part) for part in value])
     if isinstance(value, Tensor):
+        if value._sizes is not None:
+            return freeze(value._sizes.tolist())
         if isinstance(value._value, Tracer):
             raise UnknownSetting(value)
         return freeze(value.tolist())

@@ -56,6 +56,7 @@ class Tensor:
     _leaf_hooks: dict[int, Any] | None = None
     _gradient_listeners: tuple[Callable[[], object], ...] | None = None
     _version: int = 0
+    _sizes: np.ndarray | None = None  # what it holds of sizes, under a trace (known_sizes.py)
     _link: Ownership | View | None = None  # to the Tensors over the same memory
 
     def __init__(
@@ -120,6 +121,8 @@ class Tensor:
         watcher = mode.watcher
         if watcher is None or watcher.set_value(self, value, not hasattr(self, "_array")):
             self._array = value
+            if self._sizes is not None:
+                self._sizes = None
             if self._link is not None:
                 self._link.changed(self)
 
@@ -201,6 +204,8 @@ class Tensor:
     def numpy(self, *args: object) -> np.ndarray:
         """A copy of the values. Paddle's method takes arguments and has no use for them; so does this one."""
         if isinstance(self._value, Tracer):
+            if self._sizes is not None and not any(map(is_free_size, self._sizes.ravel())):
+                return self._sizes.astype(self._value.dtype)
             raise UnknownValueError(
                 "a Tensor of a compiled function has no values yet",
                 received=f"numpy() of a Tensor {self.shape} under to_static",
@@ -257,6 +262,8 @@ class Tensor:
                 received=f"shape {self.shape}",
                 fix="reduce it first: x.any(), x.all(), x.sum(), or take an element",
             )
+        if self._sizes is not None and not is_free_size(self._sizes.item()):
+            return self._sizes.item()
         # Under a trace this raises jax's error, which to_static explains with the user's line.
         return self._value.reshape(()) if isinstance(self._value, Tracer) else np.asarray(self._value).item()
 

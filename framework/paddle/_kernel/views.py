@@ -77,6 +77,7 @@ class Storage:
                 if mode.watcher is not None:
                     mode.watcher.read_value(view, view._array)
                 del view._array
+                view._sizes = None
 
 
 class Ownership(weakref.ref[Storage]):

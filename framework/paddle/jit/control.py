@@ -133,7 +133,7 @@ class _TracedFunction:
                 with watching(recording), recorder_scope(stopped):
                     for tensor, value in zip(self.captured, values, strict=True):
                         recording.snapshot(tensor)
-                        tensor._array = value
+                        tensor._array, tensor._sizes = value, None  # a loop may change it
                     initial = {id(t): v for t, v in zip(self.captured, values, strict=True)}
                     returned = self.call(
                         *[_placeholder(o, given) for o, given in zip(operands, self.operands)]

@@ -106,7 +106,7 @@ class _Run:
                 for tensor, value in zip(self.tensors, values, strict=True):
                     assert tensor is not None
                     recording.snapshot(tensor)
-                    tensor._array = value
+                    tensor._array, tensor._sizes = value, None
                 self.edges = [edge_of(t) for t in self.tensors if t is not None]
                 returned = self.call()
                 buffers.settle(recording)

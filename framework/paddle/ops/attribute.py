@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import jax.numpy as jnp
 import numpy as np
 
@@ -10,6 +12,7 @@ from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.dtypes import to_numpy
 from framework.paddle._kernel.errors import ArgumentTypeError, KernelTypeError, require
 from framework.paddle._kernel.free_sizes import is_free_size
+from framework.paddle._kernel.known_sizes import hold_sizes
 from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 
@@ -84,16 +87,16 @@ def _numel(x: Array) -> Array:
 def shape(input: Tensor) -> Tensor:
     """int32 [ndim]: the sizes."""
     if _has_unknown_sizes(input):
-        return _shape(input)
-    return wrap(as_array(np.array(input.shape, np.int32)))
+        return hold_sizes(_shape(input), input.shape)
+    return hold_sizes(wrap(as_array(np.array(input.shape, np.int32))), input.shape)
 
 
 @checked
 def numel(x: Tensor, name: str | None = None) -> Tensor:
     """int64 []: the number of elements."""
     if isinstance(x, Tensor) and _has_unknown_sizes(x):
-        return _numel(x)
-    return wrap(as_array(np.int64(x.size)))
+        return hold_sizes(_numel(x), [math.prod(x.shape)])
+    return hold_sizes(wrap(as_array(np.int64(x.size))), [x.size])
 
 
 def _type_of(x: Tensor, function: str) -> np.dtype:

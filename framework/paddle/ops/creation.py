@@ -18,6 +18,7 @@ from framework.paddle._kernel.dispatch import Array, Arrays, freeze, operation
 from framework.paddle._kernel.dtypes import default_numpy, to_numpy, to_numpy_or
 from framework.paddle._kernel.errors import ArgumentTypeError, ShapeError, require
 from framework.paddle._kernel.free_sizes import is_free_size
+from framework.paddle._kernel.known_sizes import hold_integers
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.settings import takes_variables
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
@@ -67,7 +68,7 @@ def to_tensor(
     Python's integers become int64, its floats the default type; arrays keep their type. `place` is accepted and has no
     effect: jax decides where arrays are.
     """
-    return Tensor(data, dtype, place, stop_gradient)
+    return hold_integers(Tensor(data, dtype, place, stop_gradient), data)
 
 
 def integers_of(shape: Sizes) -> tuple[int, ...]:
@@ -102,7 +103,8 @@ def filled(shape: tuple[int, ...], value: TensorLike, kind: np.dtype) -> Tensor:
     with x64():
         # a size that is free while a program is recorded cannot be compared
         if all(isinstance(size, int | np.integer) for size in shape) and math.prod(shape) <= _SMALL:
-            return wrap(array_of(np.full(shape, value, kind)))
+            numbers = np.full(shape, value, kind)
+            return hold_integers(wrap(array_of(numbers)), numbers)
         return wrap(jax.lax.full(shape, np.asarray(value).astype(kind), kind))
 
 
@@ -294,7 +296,7 @@ def assign(x: TensorLike, output: Tensor | None = None) -> Tensor:
     Raises:
         TypeError: another value, or an array of a type that Paddle does not assign.
     """
-    copy = _assign(x if isinstance(x, Tensor) else Tensor(_assignable(x)))
+    copy = _assign(x if isinstance(x, Tensor) else to_tensor(_assignable(x)))
     if output is None:
         return copy
     link, output._link = output._link, None

@@ -25,6 +25,7 @@ from framework.paddle._kernel.errors import ShapeError, ValueNeeded
 from framework.paddle._kernel.free_sizes import is_free_size
 from framework.paddle._kernel.methods import replace_value
 from framework.paddle._kernel.mode import mode
+from framework.paddle._kernel.settings import freeze
 from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tensor import Tensor, as_array
 from framework.paddle._kernel.views import Offset, Sizes, share_storage
@@ -93,9 +94,7 @@ def _exceeds(lowest: int, highest: int, size: int) -> bool:
 
 
 def _add_slice(part: slice, size: int, parts: list[Part], data: list[object]) -> None:
-    start, stop, step = (
-        p if p is None or is_free_size(p) else int(p) for p in (part.start, part.stop, part.step)
-    )
+    start, stop, step = map(_bound, (part.start, part.stop, part.step))
     if is_free_size(start) or is_free_size(stop):
         parts.append((CUT, start, stop, step))
         return
@@ -106,6 +105,13 @@ def _add_slice(part: slice, size: int, parts: list[Part], data: list[object]) ->
         data.append(start)
     else:
         parts.append((CUT, start, stop, step) if (start, stop, step) != (0, None, None) else _WHOLE)
+
+
+def _bound(value: object) -> int | None:
+    """An end or the step of a slice; of a Tensor the number that it holds."""
+    bound = freeze(value)
+    bound = bound[0] if isinstance(bound, tuple) else bound
+    return bound if bound is None or is_free_size(bound) else int(bound)
 
 
 def _add_array(x: Tensor, item: object, part: Any, axis: int, parts: list[Part], data: list[Any]) -> int:
@@ -231,8 +237,9 @@ def _basic(x: jax.Array, windows: list[Any]) -> jax.Array:
         x = lax.dynamic_slice(x, starts, [length for _, length, _ in windows])
     cuts: list[int | slice] = [0 if cut is None else cut for _, _, cut in windows]
     for axis, cut in enumerate(cuts):
-        until_free = isinstance(cut, slice) and is_free_size(cut.stop) and cut.step in (None, 1)
-        if until_free and not is_free_size(x.shape[axis]) and isinstance(cut.start or 0, int):
+        if not isinstance(cut, slice) or not is_free_size(cut.stop) or cut.step not in (None, 1):
+            continue
+        if not is_free_size(x.shape[axis]) and isinstance(cut.start or 0, int):
             # A table of positions up to the length of a text: jax would take min(size, length) of them, a size that
             # fits no other. A length beyond the table gives NaN.
             x = jnp.take(x, jnp.arange(cut.start or 0, cut.stop), axis, mode="fill")
@@ -319,7 +326,15 @@ def getitem(x: Tensor, item: object) -> Tensor:
     if mode.recorder is None and _is_strided(plan):
         arrays = [d._array if isinstance(d, Tensor) else d for d in data]  # the Tensor may change later
         share_storage(x, out, _layout, (plan, arrays))
+    if x._sizes is not None:
+        _carry_sizes(x._sizes, item, out)
     return out
+
+
+def _carry_sizes(sizes: np.ndarray, item: object, out: Tensor) -> None:
+    """What is known of the sizes of a traced function, at an index of Python's numbers."""
+    if isinstance(item, int | slice) or (isinstance(item, list) and all(isinstance(i, int) for i in item)):
+        out._sizes = np.array(sizes[item], object)
 
 
 @functools.cache
@@ -346,18 +361,19 @@ def _layout(
             offset += next(values) * stride
             strides.append(stride)
         else:
-            offset += _begin(*bounds, size) * stride
-            strides.append((bounds[2] or 1) * stride)
+            cut = slice(*bounds)
+            offset += _begin(cut, size) * stride
+            strides.append((cut.step or 1) * stride)
     return [*strides, *[stride for _, stride in axes]], offset
 
 
-def _begin(start: int | None, stop: int | None, step: int | None, size: int) -> int:
+def _begin(cut: slice, size: int) -> int:
     """The position that a slice begins with; sizes may be free in a saved program."""
-    if not any(map(is_free_size, (start, stop, size))):
-        return slice(start, stop, step).indices(size)[0]
-    if start is None:
-        return 0 if step is None or step > 0 else size - 1
-    return start + size if isinstance(start, int) and start < 0 else start
+    if not any(map(is_free_size, (cut.start, cut.stop, size))):
+        return cut.indices(size)[0]
+    if cut.start is None:
+        return 0 if cut.step is None or cut.step > 0 else size - 1
+    return cut.start + size if isinstance(cut.start, int) and cut.start < 0 else cut.start
 
 
 def _position(value: Offset, size: int) -> Offset:

@@ -19,7 +19,6 @@ from framework.paddle._kernel.checked import checked
 from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.dtypes import default_numpy, to_numpy
 from framework.paddle._kernel.errors import ArgumentTypeError, ShapeError, require
-from framework.paddle._kernel.free_sizes import is_free_size
 from framework.paddle._kernel.mode import mode as modes
 from framework.paddle._kernel.settings import reads_values, takes_variables
 from framework.paddle._kernel.tensor import Parameter, Tensor, wrap
@@ -28,6 +27,7 @@ from framework.paddle.nn.functional.face import channels_first, face
 from framework.paddle.nn.functional.labels import check_labels
 from framework.paddle.nn.functional.layout import from_last, is_last, to_last
 from framework.paddle.ops import reduction, unary
+from framework.paddle.ops.creation import integers_of
 from framework.paddle.ops.shaping import whole_number
 
 if TYPE_CHECKING:
@@ -283,8 +283,7 @@ def interpolate(
             allowed=", ".join(layouts),
         )
     if size is not None:
-        sizes = size.tolist() if isinstance(size, Tensor) else size
-        sizes = sizes if isinstance(sizes, int) else [n if is_free_size(n) else int(n) for n in sizes]
+        sizes = size if isinstance(size, int) else list(integers_of(size))
         return _interpolate(x, sizes, None, mode, align_corners, align_mode, data_format)
     if isinstance(scale_factor, Tensor):
         scale_factor = scale_factor.tolist()

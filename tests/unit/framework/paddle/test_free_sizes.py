@@ -43,6 +43,40 @@ IDIOMS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+OF_SHAPE: dict[str, Callable[[Any], Any]] = {
+    "sizes one by one": lambda x: x.reshape([paddle.shape(x)[0], -1]),
+    "a product of sizes": lambda x: x.reshape([paddle.shape(x)[0] * paddle.shape(x)[1], 3]),
+    "all sizes": lambda x: paddle.zeros(paddle.shape(x)) + x,
+    "unpacked": lambda x: (lambda n, m, c: x.transpose([2, 1, 0]).reshape([c, m * n]))(*paddle.shape(x)),
+    "joined": lambda x: x.reshape(
+        paddle.concat([paddle.shape(x)[:1], paddle.to_tensor([-1], dtype="int32")])
+    ),
+    "stacked": lambda x: paddle.full(paddle.stack([paddle.shape(x)[1], paddle.shape(x)[0]]), 1.0),
+    "interpolated": lambda x: functional.interpolate(
+        x[None, :, ::2], size=paddle.shape(x)[1:], mode="bilinear"
+    ),
+    "interpolated by a list": lambda x: functional.interpolate(x[None], size=[paddle.shape(x)[1] * 2, 6]),
+    "half of an axis": lambda x: x[:, paddle.shape(x)[1] // 2 :],
+    "a range": lambda x: paddle.arange(paddle.shape(x)[1]).astype("float32") + x[0, 0, 0],
+    "expanded": lambda x: paddle.ones([1, 1, 1]).expand(paddle.shape(x)) * x,
+    "number of elements": lambda x: x.reshape([paddle.numel(x)]),
+    "in another type": lambda x: x / paddle.cast(paddle.shape(x)[1], "float32"),
+    "counted in a loop": lambda x: _count(x),
+}
+
+
+def _count(x: Any) -> Any:
+    """A loop over a number that begins as one that is known: within the loop it is not."""
+    i = paddle.zeros([], "int32")
+
+    def step(i: Any, total: Any) -> tuple[Any, Any]:
+        return i + 1, total + x[0, 0, 0] * i.astype("float32")
+
+    return paddle.static.nn.while_loop(lambda i, total: i < paddle.shape(x)[1], step, [i, paddle.zeros([])])[
+        1
+    ]
+
+
 @pytest.mark.parametrize("name", IDIOMS)
 def test_shapes(name: str) -> None:
     """Traced with free sizes, the result has the shape and type that eager mode gives, at two sizes."""
@@ -67,13 +101,26 @@ class Net(paddle.nn.Layer):
 
     def forward(self, x: Any) -> Any:
         x = self.linear(x)
-        return [IDIOMS[name](x) for name in IDIOMS]
+        return [compute(x) for compute in (*IDIOMS.values(), *OF_SHAPE.values())]
 
 
-def test_values(tmp_path: Path) -> None:
+@pytest.mark.parametrize("sizes", [[None, None, 3], [2, 6, 3]])
+def test_values(sizes: list[int | None], tmp_path: Path) -> None:
     net = Net()
-    paddle.jit.save(net, str(tmp_path / "net"), [paddle.static.InputSpec([None, None, 3], "float32", "x")])
+    paddle.jit.save(net, str(tmp_path / "net"), [paddle.static.InputSpec(sizes, "float32", "x")])
     loaded = paddle.jit.load(str(tmp_path / "net"))
     x = paddle.to_tensor(np.random.default_rng(0).normal(size=(2, 6, 3)).astype(np.float32))
-    for name, made, expected in zip(IDIOMS, loaded(x), net(x), strict=True):
+    for name, made, expected in zip((*IDIOMS, *OF_SHAPE), loaded(x), net(x), strict=True):
         np.testing.assert_allclose(made.numpy(), expected.numpy(), rtol=1e-5, atol=1e-5, err_msg=name)
+
+
+def test_a_compiled_function_uses_the_sizes_of_a_tensor(caplog: pytest.LogCaptureFixture) -> None:
+    @paddle.jit.to_static
+    def fold(x: Any) -> Any:
+        rows, columns = paddle.shape(x)
+        rows += 1  # a number of its own by now
+        return x.reshape([columns, (rows - 1).item()]) + int(columns)
+
+    x = paddle.arange(6.0).reshape([2, 3])
+    np.testing.assert_array_equal(fold(x).numpy(), x.numpy().reshape(3, 2) + 3)
+    assert "runs as Python" not in caplog.text  # it was compiled
