@@ -24,8 +24,8 @@ def spatial_padding(
 ) -> Edges:
     """The padding of each axis from Paddle's forms: p, one for each axis, two for each axis, pairs, SAME or VALID.
 
-    SAME pads so that the output has ceil(size / stride) rows, the extra one behind; with a stride of one it needs no
-    size, so it exports with symbolic shapes.
+    SAME pads so that the output has ceil(size / stride) rows, the extra one behind; with a stride of one, or
+    a size that is a multiple of the stride, it is the same for each, so it exports with symbolic shapes.
 
     Raises:
         ShapeError: it is none of these, or a stride is not above 0.
@@ -42,16 +42,18 @@ def spatial_padding(
         if kind != "SAME":
             raise ShapeError("unknown padding", received=repr(padding), allowed="SAME, VALID or numbers")
         reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation or (1,) * axes)]
+        totals: list[int] = []
         if all(s == 1 for s in stride):
             totals = [r - 1 for r in reach]
-        elif size is None or not all(isinstance(n, int) for n in size):
+        elif size is not None:  # a symbolic one cancels out where it is a multiple of the stride
+            totals = [(-(-n // s) - 1) * s + r - n for n, s, r in zip(size, stride, reach)]
+        if not totals or not all(isinstance(total, int) for total in totals):
             raise ShapeError(
                 "SAME padding with a stride depends on the size of the input, which is symbolic here",
                 received=size,
-                allowed="explicit padding such as kernel // 2",
+                allowed="explicit padding such as kernel // 2, or a size that is a multiple of the stride",
             )
-        else:
-            totals = [max((-(-n // s) - 1) * s + r - n, 0) for n, s, r in zip(size, stride, reach)]
+        totals = [max(total, 0) for total in totals]
         return tuple((total // 2, total - total // 2) for total in totals)
     given: list[int | Sequence[int]] = list(padding)
     if len(given) == axes + 2 and all(isinstance(pair, Sequence) for pair in given):

@@ -127,8 +127,10 @@ def test_paddings(padding, expected):
 
 
 def test_same_padding_of_a_symbolic_size():
-    (h,) = export.symbolic_shape("h")
+    h, multiple = export.symbolic_shape("h, 32*m")
     assert spatial_padding("SAME", (3, 4), (1, 1), (h, h), (1, 2)) == ((1, 1), (3, 3))
+    assert spatial_padding("SAME", (3, 5), (2, 4), (multiple, multiple)) == ((0, 1), (0, 1))
+    assert spatial_padding("SAME", (3, 5), (2, 4), (64, 96)) == ((0, 1), (0, 1))
     with pytest.raises(ShapeError, match="SAME padding with a stride depends on the size"):
         spatial_padding("SAME", (3, 3), (2, 2), (h, h))
 
