@@ -109,7 +109,8 @@ def _shape(text: str) -> tuple[str, tuple[int | str, ...]]:
         raise InputError(
             "--shape is a name and its sizes", received=text, allowed="--shape image=n,3,32*h,32*w"
         )
-    return name, tuple(int(size) if size.strip().isdigit() else size.strip() for size in sizes.split(","))
+    listed = (size.strip() for size in sizes.split(","))
+    return name, tuple(int(size) if size.isdecimal() else size for size in listed)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -88,7 +88,7 @@ def _group_quota(folder: Path) -> float | None:
     files = ("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")
     for names in files:
         numbers = " ".join(_read_text(folder / name) for name in names).split()
-        if len(numbers) == 2 and all(number.isdigit() for number in numbers) and int(numbers[1]):
+        if len(numbers) == 2 and all(number.isdecimal() for number in numbers) and int(numbers[1]):
             return max(int(numbers[0]), 1) / int(numbers[1])
     return None  # "max 100000", "-1 100000"
 

@@ -377,7 +377,7 @@ def _bias(name: str, value: object) -> dict[int, float]:
     if not isinstance(value, Mapping):
         raise _error(name, value, "a map from tokens to numbers")
     for key, number in value.items():
-        token = _token(int(key) if isinstance(key, str) and key.strip().isdecimal() else key)
+        token = _token(int(key.strip()) if isinstance(key, str) and key.strip().isdecimal() else key)
         if token is None or isinstance(number, bool) or not isinstance(number, int | float):
             raise _error(name, f"{key}: {number}", "a map from tokens to numbers")
         if math.isnan(number) or number == math.inf:

@@ -485,8 +485,8 @@ def parse_pages(text: str | None, count: int, where: str = "") -> list[int]:
     numbers: list[int] = []
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
-        ends = (first or "1", last or str(count)) if dash else (first, first)
-        if not all(end.strip().isdecimal() for end in ends) or not 1 <= int(ends[0]) <= int(ends[1]) <= count:
+        ends = (first.strip() or "1", last.strip() or str(count)) if dash else (first, first)
+        if not all(map(str.isdecimal, ends)) or not 1 <= int(ends[0]) <= int(ends[1]) <= count:
             raise InputError(
                 "there are no such pages",
                 where=where or "pages",

@@ -60,7 +60,7 @@ def looks_like_table(
         return False
     numeric = [sum(map(is_number, column)) >= 0.6 * len(column) for column in by_column]
     if columns == 2:
-        values = [float(text) for text in by_column[1] if text.isdigit()]
+        values = [float(text) for text in by_column[1] if text.isdecimal()]
         ascending = len(values) > 2 and values == sorted(values) and len(values) >= 0.8 * len(by_column[1])
         wrapped = len(groups) < len(rows) and filled >= 0.9 * len(groups) * columns
         return (numeric[1] and not ascending and len(rows) >= 4) or (wrapped and len(groups) >= 4)

@@ -172,6 +172,6 @@ def _read_color(channels: list[str], where: str) -> Color:
 
 
 def _numbers(texts: list[str]) -> Iterator[int]:
-    for text in texts:
-        if text.strip().isdecimal() and int(text) <= 255:
+    for text in map(str.strip, texts):  # which strips more than int() does
+        if text.isdecimal() and int(text) <= 255:
             yield int(text)

@@ -92,7 +92,7 @@ def _rows(net: Layer, arguments: Sequence[object]) -> dict[str, _Row]:
 
     def note(layer: Layer, inputs: object, outputs: object) -> None:
         number = layer.full_name().rsplit("_", 1)[-1]
-        index = int(number) if number.isdigit() else len(rows)
+        index = int(number) if number.isdecimal() else len(rows)
         row = rows[f"{type(layer).__name__}-{index + 1}"] = _Row(_shapes(inputs), _shapes(outputs))
         for parameter in layer._parameters.values():
             if parameter is not None:

@@ -45,7 +45,7 @@ def entry_of(state: Mapping[str, object], name: str) -> str | None:
     if name in state:
         return name
     base = name.rpartition("_")[0]
-    found = [key for key in state if key.rpartition("_")[0] == base and key.rpartition("_")[2].isdigit()]
+    found = [key for key in state if key.rpartition("_")[0] == base and key.rpartition("_")[2].isdecimal()]
     return found[0] if len(found) == 1 else None
 
 

@@ -228,7 +228,7 @@ class EncodeFeatures(Transform[RowSample]):
             return self._rows.get((name, text), UNKNOWN)
         if self.values == "hash":
             return hash_feature(name, text, size)
-        row = int(text) if text.isdigit() else -1
+        row = int(text) if text.isdecimal() else -1
         if not 0 <= row < size:
             raise InputError(
                 "this is no row of the table",

@@ -383,7 +383,7 @@ def _multislot_row(line: str, columns: Sequence[str], where: str) -> Row:
     """For each slot the number of its values, then the values."""
     words, row, offset = line.split(), {}, 0
     for name in columns:
-        count = int(words[offset]) if offset < len(words) and words[offset].isdigit() else 0
+        count = int(words[offset]) if offset < len(words) and words[offset].isdecimal() else 0
         values = words[offset + 1 : offset + 1 + count]
         if count == 0 or len(values) < count:
             raise FormatError(

@@ -280,7 +280,7 @@ def trial_sizes(inputs: Mapping[str, TensorSpec], constraints: Sequence[str] = (
         for axis, size in enumerate(shape):
             if is_symbolic(size):
                 text = str(spec.shape[axis]).replace(" ", "")
-                factor = int(text.partition("*")[0]) if text.partition("*")[0].isdigit() else 1
+                factor = int(text.partition("*")[0]) if text.partition("*")[0].isdecimal() else 1
                 for name in re.findall(r"[A-Za-z_]\w*", text):
                     first = 1 if axis == 0 else max(64 // factor, 1) if len(shape) == 4 else 12
                     first = max(1, min(first, most.get(name, first + 1) - 1))

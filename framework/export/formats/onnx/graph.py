@@ -246,9 +246,9 @@ def linear_form(text: str) -> tuple[int, str | None, int]:
     factor, name, offset = 1, None, 0
     for sign, term in _terms(text.replace(" ", "")):
         number, _, symbol = term.rpartition("*")
-        if term.lstrip("-").isdigit():
+        if term.lstrip("-").isdecimal():
             offset += sign * int(term)
-        elif symbol.isidentifier() and name is None and (not number or number.isdigit()):
+        elif symbol.isidentifier() and name is None and (not number or number.isdecimal()):
             factor, name = sign * int(number or 1), symbol
         else:
             return 1, None, 0

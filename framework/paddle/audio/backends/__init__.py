@@ -73,7 +73,7 @@ def info(filepath: Source) -> AudioInfo:
         with _explain_soundfile(filepath):
             header = importlib.import_module("soundfile").info(filepath)
         encoding, _, bits = str(header.subtype).partition("_")
-        width = int(bits) if bits.isdigit() else 0
+        width = int(bits) if bits.isdecimal() else 0
         return AudioInfo(header.samplerate, header.frames, header.channels, width, encoding)
     with _open_wave(filepath) as file:
         wave_header = read_header(file, str(filepath))

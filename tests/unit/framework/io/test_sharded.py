@@ -11,7 +11,7 @@ import pytest
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from framework.core.errors import FormatError, InputError
-from framework.io.sharded import load_arrays, load_sharded, save_sharded
+from framework.io.sharded import load_arrays, load_sharded, save_sharded, stored_shapes
 
 
 def placed(spec: PartitionSpec, count: int = 2) -> NamedSharding:
@@ -64,3 +64,13 @@ def test_damaged_metadata(tmp_path: Path, text: str) -> None:
         load_arrays(folder)
     with pytest.raises(FormatError, match="cannot be read"):
         load_sharded(folder, {"params": {"w": jnp.ones(3)}})
+
+
+def test_what_is_described_as_another_thing_than_an_array(tmp_path: Path) -> None:
+    folder = save_sharded(tmp_path / "a", {"params": {"w": jnp.ones(3)}})
+    description = (folder / "_METADATA").read_text(encoding="utf-8")
+    assert '"skip_deserialize": false' in description
+    damaged = description.replace('"skip_deserialize": false', '"skip_deserialize": true')
+    (folder / "_METADATA").write_text(damaged, encoding="utf-8")
+    with pytest.raises(FormatError, match="described as an array"):
+        stored_shapes(folder)

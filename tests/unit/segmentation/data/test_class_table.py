@@ -61,6 +61,8 @@ def test_numbers_of_classes(tmp_path: Path) -> None:
     assert read.names == ("background", "cat") and read.values is None
     read = read_class_table(table(tmp_path, "id,name\n7,road\n0,void\n"))
     assert read.names == ("road", "void") and read.values == {7: 0, 0: 1}
+    read = read_class_table(table(tmp_path, "cat:\x1c1,2,3::\ndog:1,2,4::\n"))
+    assert read.colors == ((1, 2, 3), (1, 2, 4))
 
 
 @pytest.mark.parametrize(
@@ -72,6 +74,7 @@ def test_numbers_of_classes(tmp_path: Path) -> None:
         ("cat:1,2,3::\ndog:::\n", "some have none"),
         ("cat:1,2,3::\ndog:1,2,3::\n", "same colour"),
         ("cat:1,2::\n", "no colour"),
+        ("cat:1,2,²::\n", "no colour"),
         ("cat:1,2,300::\n", "no colour"),
         ("name,r,g,b\ncat,1,2\n", "too few columns"),
         ("value,name\nx,cat\n", "no number"),
