@@ -178,7 +178,9 @@ def _stored(folder: Path) -> dict[str, dict[str, ocp.metadata.ArrayMetadata]]:
         raise _unreadable(folder, error) from error
     if stored is None or not stored.tree:  # so orbax reads a description that was cut
         raise _unreadable(folder, "no arrays are described")
-    others = [leaf for leaf in jax.tree.leaves(stored.tree) if not isinstance(leaf, ocp.metadata.ArrayMetadata)]
+    others = [
+        leaf for leaf in jax.tree.leaves(stored.tree) if not isinstance(leaf, ocp.metadata.ArrayMetadata)
+    ]
     if others:
         raise _unreadable(folder, f"described as an array: {others[0]}")
     return stored.tree
