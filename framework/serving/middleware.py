@@ -158,7 +158,7 @@ class _Body:
     ) -> None:
         self._receive, self._limits, self._bodies = receive, limits, bodies
         length = headers.get(b"content-length", b"")
-        self._length = int(length) if length.isdecimal() and len(length) < 20 else None
+        self._length = int(length) if length.isdigit() and len(length) < 20 else None
         self.has_body = bool(self._length) or b"transfer-encoding" in headers
         self.expects_permission = headers.get(b"expect", b"").lower() == b"100-continue"
         self.complete = not self.has_body

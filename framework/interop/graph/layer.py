@@ -485,7 +485,7 @@ def valid_names(names: Sequence[str]) -> dict[str, str]:
     result = {}
     for name in names:
         plain = _VALID.sub("_", name).strip("._") or "tensor"
-        plain = f"w{plain}" if plain[0].isdecimal() else plain
+        plain = f"w{plain}" if plain[0].isdigit() else plain
         unique, number = plain, 2
         while unique in used or hasattr(GraphLayer, unique) or unique == "graph":
             unique, number = f"{plain}_{number}", number + 1
