@@ -283,7 +283,8 @@ def interpolate(
             allowed=", ".join(layouts),
         )
     if size is not None:
-        sizes = size if isinstance(size, int) else list(integers_of(size))
+        listed = size.tolist() if isinstance(size, np.ndarray) else size
+        sizes = listed if isinstance(listed, int) else list(integers_of(listed))
         return _interpolate(x, sizes, None, mode, align_corners, align_mode, data_format)
     if isinstance(scale_factor, Tensor):
         scale_factor = scale_factor.tolist()
