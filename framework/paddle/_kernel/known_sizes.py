@@ -22,14 +22,20 @@ from framework.paddle._kernel.tensor import Tensor
 _MOST = 64  # elements that are carried along
 
 
-def _join(*arrays: np.ndarray) -> np.ndarray:
-    return np.concatenate([array.reshape(-1) for array in arrays])
+def _concat(*arrays: np.ndarray, axis: int) -> np.ndarray:
+    kept = [array for array in arrays if array.shape != (0,)]  # an empty Tensor [0] goes with every shape
+    return np.concatenate(kept or arrays, axis)
+
+
+def _stack(*arrays: np.ndarray, axis: int) -> np.ndarray:
+    return np.stack(arrays, axis)
 
 
 def _as_it_is(array: np.ndarray, *others: np.ndarray) -> np.ndarray:
     return array
 
 
+_JOINING = ("concat", "stack")  # along an axis, which is a setting
 _FUNCTIONS: dict[str, Callable[..., object]] = {
     "add": operator.add,
     "subtract": operator.sub,
@@ -40,7 +46,8 @@ _FUNCTIONS: dict[str, Callable[..., object]] = {
     "maximum": np.maximum,
     "minimum": np.minimum,
     "neg": operator.neg,
-    **dict.fromkeys(("concat", "stack"), _join),
+    "concat": _concat,
+    "stack": _stack,
     **dict.fromkeys(("cast", "assign", "reshape", "squeeze", "unsqueeze", "flatten"), _as_it_is),
 }
 
@@ -69,13 +76,20 @@ def carry_sizes(compiled: Compiled, args: Sequence[object], out: Tensor) -> None
     numbers = [_numbers(arg) for arg in args]
     if any(one is None for one in numbers) or out._array.size > _MOST:
         return
+    settings = {"axis": np.asarray(compiled.settings["axis"]).item()} if compiled.name in _JOINING else {}
     try:
-        sizes = np.asarray(function(*numbers), object)
-        if out._array.dtype.kind in "iu":
-            sizes = np.array([n if is_free_size(n) else int(n) for n in sizes.ravel()] + [None], object)[:-1]
+        if out._array.dtype.kind == "f":  # as the program computes: half of a size may be a fraction
+            numbers = [_rounded(one, out._array.dtype) for one in numbers if one is not None]
+        sizes = _rounded(np.asarray(function(*numbers, **settings), object), out._array.dtype)
         out._sizes = sizes.reshape(out._array.shape)
     except (ArithmeticError, TypeError, ValueError, InconclusiveDimensionOperation):
         return  # such as half of a free size: it is no size
+
+
+def _rounded(numbers: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Numbers as an array of the type holds them; sizes that are free stay."""
+    kept = [n if is_free_size(n) else dtype.type(n).item() for n in numbers.ravel()]
+    return np.array([*kept, None], object)[:-1].reshape(numbers.shape)
 
 
 def _numbers(arg: object) -> np.ndarray | None:

@@ -124,3 +124,29 @@ def test_a_compiled_function_uses_the_sizes_of_a_tensor(caplog: pytest.LogCaptur
     x = paddle.arange(6.0).reshape([2, 3])
     np.testing.assert_array_equal(fold(x).numpy(), x.numpy().reshape(3, 2) + 3)
     assert "runs as Python" not in caplog.text  # it was compiled
+
+
+def test_sizes_keep_their_order() -> None:
+    seen = []
+
+    def compute(x: Any) -> list[Any]:
+        sizes = paddle.shape(x)
+        columns = paddle.stack([sizes, sizes * 10], axis=1)
+        joined = paddle.concat([columns, columns], axis=1)
+        rows = paddle.concat([columns, columns])
+        shares = (
+            (sizes.astype("float32") * 0.1 * 290).astype("int32"),
+            sizes / 3,
+            (sizes * 0.7).astype("int64"),
+        )
+        others = joined.reshape([-1]), -sizes // 2, sizes % 2, paddle.maximum(sizes, sizes[::-1])
+        return [t.tolist() for t in (columns, joined, rows, *others, *shares)]
+
+    @paddle.jit.to_static
+    def traced(x: Any) -> Any:
+        seen.append(compute(x))
+        return x + 0
+
+    x = paddle.zeros([2, 3])
+    traced(x)
+    assert seen and all(found == compute(x) for found in seen)
