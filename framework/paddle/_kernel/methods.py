@@ -18,7 +18,7 @@ from framework.paddle._kernel.names import IN_PLACE, METHODS
 from framework.paddle._kernel.symbol import Symbol
 from framework.paddle._kernel.tape import Cotangent, Node, edge_of, note_replaced
 from framework.paddle._kernel.tensor import Tensor
-from framework.paddle._kernel.views import leave_storage
+from framework.paddle._kernel.views import Rewriting, leave_storage
 from framework.paddle.ops import arithmetic, logic
 
 _OPERATORS: dict[str, Callable[..., Any]] = {
@@ -82,22 +82,19 @@ def replace_value(tensor: Tensor, result: Tensor) -> Tensor:
             received=tensor.name,
             fix="use the result of the operation without _, or change it under paddle.no_grad()",
         )
-    link, tensor._link = tensor._link, None
     node = None
     if result._node is None and mode.grad_enabled and not tensor.stop_gradient and mode.recorder is None:
         node = ReplacedNode(tensor)
     note_replaced(tensor, result._node)
-    tensor._value = result._value
-    tensor._version += 1
-    if node is not None:
-        tensor._node, tensor._index = node, 0
-    elif result._node is not None:
-        tensor._node, tensor._index, tensor.stop_gradient = result._node, result._index, False
-    elif mode.grad_enabled:
-        tensor._node, tensor._index = None, 0
-    if link is not None:
-        tensor._link = link
-        link.changed(tensor, recorded=True)
+    with Rewriting(tensor):
+        tensor._value = result._value
+        tensor._version += 1
+        if node is not None:
+            tensor._node, tensor._index = node, 0
+        elif result._node is not None:
+            tensor._node, tensor._index, tensor.stop_gradient = result._node, result._index, False
+        elif mode.grad_enabled:
+            tensor._node, tensor._index = None, 0
     return tensor
 
 

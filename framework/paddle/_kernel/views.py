@@ -61,9 +61,8 @@ class Storage:
             self._most = max(8, 2 * len(self.views))
 
     def set_array(self, array: jax.Array) -> None:
-        if not isinstance(array, Tracer) or isinstance(
-            self.array, Tracer
-        ):  # a trace ends, the storage may stay
+        # A trace ends, and the storage may stay.
+        if not isinstance(array, Tracer) or isinstance(self.array, Tracer):
             self.array = array
 
     def forget_others(self, writer: Tensor | None) -> None:
@@ -260,6 +259,25 @@ def share_storage(
     if parent is None or view.layout() is not None:  # a copy does not keep the memory of another Tensor
         out._link = view
         storage.add(out)
+
+
+class Rewriting:
+    """A block in which a Tensor gets a value and a history: what shares its memory gets both when it ends."""
+
+    __slots__ = ("_link", "_tensor")
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._tensor, self._link = tensor, tensor._link
+
+    def __enter__(self) -> None:
+        if self._link is not None:
+            self._tensor._link = None
+
+    def __exit__(self, kind: type[BaseException] | None, *others: object) -> None:
+        if self._link is not None:
+            self._tensor._link = self._link
+            if kind is None:
+                self._link.changed(self._tensor, recorded=True)
 
 
 def leave_storage(tensor: Tensor) -> Tensor:

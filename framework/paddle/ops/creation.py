@@ -22,6 +22,7 @@ from framework.paddle._kernel.known_sizes import hold_integers
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.settings import takes_variables
 from framework.paddle._kernel.tensor import Tensor, as_array, wrap
+from framework.paddle._kernel.views import Rewriting
 from framework.paddle._kernel.x64 import x64
 from framework.paddle.ops.promotion import as_float, pair
 
@@ -299,14 +300,11 @@ def assign(x: TensorLike, output: Tensor | None = None) -> Tensor:
     copy = _assign(x if isinstance(x, Tensor) else to_tensor(_assignable(x)))
     if output is None:
         return copy
-    link, output._link = output._link, None
-    output._value, output._version = copy._value, output._version + 1
-    output._node, output._index = copy._node, copy._index
-    if copy._node is not None:
-        output.stop_gradient = False
-    if link is not None:
-        output._link = link
-        link.changed(output, recorded=True)
+    with Rewriting(output):
+        output._value, output._version = copy._value, output._version + 1
+        output._node, output._index = copy._node, copy._index
+        if copy._node is not None:
+            output.stop_gradient = False
     return output
 
 
