@@ -168,9 +168,7 @@ def _in_folder(folder: JSON, names: Sequence[str]) -> Sequence[str]:
 
 def _find_image(index: ImageIndex, names: Sequence[str], file: Path) -> Path:
     """Raises: InputError, where no image has one of the names."""
-    paths = (index.look_up(name) for name in names)
-    match = next((path for path in paths if path is not None and path.is_relative_to(index.folder)), None)
-    return match or index.find(names[0] if names else "", str(file))
+    return index.look_up_inside(names) or index.find(names[0] if names else "", str(file))
 
 
 def _read_objects(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from unicodedata import normalize
 
@@ -47,6 +48,11 @@ class ImageIndex:
                 fix="name one folder of the images with --images, or let annotations name their folders",
             )
         return best[-1] if best else None
+
+    def look_up_inside(self, names: Iterable[str]) -> Path | None:
+        """The first image in the folder that one of the names leads to; None where none does."""
+        paths = map(self.look_up, names)
+        return next((path for path in paths if path is not None and path.is_relative_to(self.folder)), None)
 
     def _list(self) -> dict[str, list[Path]]:
         """Images by name, and by name without suffix where no image is called so: in one form of Unicode, since macOS

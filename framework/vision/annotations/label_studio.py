@@ -178,8 +178,7 @@ def _find_image(index: ImageIndex, location: str) -> Path | None:
     path = _plain_name(location).replace("\\", "/").lstrip("/")
     name = path.rpartition("/")[2]
     spellings = (path, name, _UPLOAD.sub("", name, count=1))
-    paths = (index.look_up(one) for one in spellings)
-    return next((one for one in paths if one is not None and one.is_relative_to(index.folder)), None)
+    return index.look_up_inside(spellings)
 
 
 def _results(task: Mapping[str, JSON], skipped: Counter[str]) -> list[Mapping[str, JSON]] | None:

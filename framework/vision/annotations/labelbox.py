@@ -75,8 +75,7 @@ def _read_file(file: Path, folder: Path) -> AnnotatedSet:
             left_out["video, whose frames are no images"] += 1
             continue
         names = _image_names(row)
-        paths = (index.look_up(name) for name in names)
-        path = next((one for one in paths if one is not None and one.is_relative_to(index.folder)), None)
+        path = index.look_up_inside(names)
         if path is None:
             missing.append(names[0] if names else f"row {number}")
             continue

@@ -71,8 +71,8 @@ def _read_file(file: Path, folder: Path) -> AnnotatedSet:
             problems.append(f"{file}, line {number}: no image, but {str(line)[:40]}")
             continue
         split = SUBSETS.get(str(line.get("split")).lower(), "")
-        path = index.look_up(f"{split}/{name}" if split else name)
-        if path is None or not path.is_relative_to(index.folder):
+        path = index.look_up_inside([f"{split}/{name}" if split else name])
+        if path is None:
             missing.append(name)
             continue
         size_hw = read_size(path)
