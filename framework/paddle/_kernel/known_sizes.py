@@ -23,8 +23,8 @@ _MOST = 64  # elements that are carried along
 
 
 def _concat(*arrays: np.ndarray, axis: int) -> np.ndarray:
-    kept = [array for array in arrays if array.shape != (0,)]  # an empty Tensor [0] goes with every shape
-    return np.concatenate(kept or arrays, axis)
+    joined = [array for array in arrays if array.shape != (0,)]  # an empty Tensor [0] goes with every shape
+    return np.concatenate(joined or arrays, axis)
 
 
 def _stack(*arrays: np.ndarray, axis: int) -> np.ndarray:
@@ -88,8 +88,8 @@ def carry_sizes(compiled: Compiled, args: Sequence[object], out: Tensor) -> None
 
 def _rounded(numbers: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Numbers as an array of the type holds them; sizes that are free stay."""
-    kept = [n if is_free_size(n) else dtype.type(n).item() for n in numbers.ravel()]
-    return np.array([*kept, None], object)[:-1].reshape(numbers.shape)
+    rounded = [n if is_free_size(n) else dtype.type(n).item() for n in numbers.ravel()]
+    return np.array([*rounded, None], object)[:-1].reshape(numbers.shape)
 
 
 def _numbers(arg: object) -> np.ndarray | None:
